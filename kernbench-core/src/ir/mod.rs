@@ -1,0 +1,14 @@
+//! The typed op graph of one launch: flat arenas with typed indices.
+//!
+//! Invariant: nothing here knows time or data; the engine and the executor both read a [`Program`]
+//! and never each other.
+
+mod ids;
+mod op;
+mod program;
+mod site;
+
+pub use ids::*;
+pub use op::*;
+pub use program::*;
+pub use site::*;

@@ -1,0 +1,14 @@
+//! The core of kernbench: text and kernels in, values out; it reads no files.
+//!
+//! Modules in the order in which data flows through them.
+
+/// What a user is told when something is wrong.
+pub mod diag;
+/// The typed op graph of one launch.
+pub mod ir;
+/// The simulated machine: description, graph, dense tables, routes.
+pub mod topology;
+/// Element types, axes, directions, ranges.
+pub mod ty;
+/// Time, bandwidth and rates, in integers.
+pub mod units;

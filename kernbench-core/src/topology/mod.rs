@@ -1,0 +1,67 @@
+//! The simulated machine: its description, its graph, its dense tables and its routes.
+
+mod machine;
+
+pub use machine::*;
+
+use crate::ir::PeId;
+use crate::units::{Ps, Rate};
+
+/// A node of the machine's graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// A directed edge of the machine's graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EdgeId(pub u32);
+
+/// A directed edge: a wire with a bandwidth, or a command path without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Wire {
+    pub from: NodeId,
+    pub to: NodeId,
+    /// `None` for command edges, which carry no bytes.
+    pub rate: Option<Rate>,
+    /// What a full flit holds the edge; 0 for command edges.
+    pub flit_ps: Ps,
+    /// Propagation delay.
+    pub propagation_ps: Ps,
+}
+
+/// A path through the graph and what it costs without contention.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The edges in order.
+    pub edges: Vec<EdgeId>,
+    /// The overheads of the intermediate nodes.
+    pub overhead_ps: Ps,
+    /// The propagation delays of the edges.
+    pub propagation_ps: Ps,
+    /// The smallest bandwidth on the way; `None` if no edge carries bytes.
+    pub bottleneck: Option<Rate>,
+}
+
+/// Position of a PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub struct PeAt {
+    pub sip: u32,
+    pub cube: u32,
+    pub pe: u32,
+}
+
+impl Machine {
+    /// The position of a PE.
+    #[must_use]
+    pub const fn at(&self, pe: PeId) -> PeAt {
+        let (cubes, pes) = (self.cubes(), self.pes());
+        PeAt { sip: pe.0 / (cubes * pes), cube: pe.0 / pes % cubes, pe: pe.0 % pes }
+    }
+
+    /// The PE at a position.
+    #[must_use]
+    pub const fn pe(&self, at: PeAt) -> PeId {
+        PeId((at.sip * self.cubes() + at.cube) * self.pes() + at.pe)
+    }
+}
