@@ -12,3 +12,20 @@ pub mod topology;
 pub mod ty;
 /// Time, bandwidth and rates, in integers.
 pub mod units;
+/// Where the bytes of a tensor are.
+pub mod placement;
+/// Who is whose neighbour.
+pub mod links;
+/// The kernel language.
+pub mod tl;
+/// Checks of a program before any time passes.
+pub mod verify;
+/// What kernels are written with.
+pub mod prelude {
+    pub use crate::scratch_scope;
+    pub use crate::tl::{
+        self, Expr, In, InOut, Kernel, Matrix, Operand, Out, Pending, Readable, Scope, Tile, Transposed, Writable,
+    };
+    pub use crate::ty::{Axis, Block, Dir, Dtype, ElementType, Float, Group, Mask, Num, bf16, f16};
+}
+pub use ndarray;
