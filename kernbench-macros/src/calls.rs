@@ -47,14 +47,9 @@ impl Lowering<'_> {
             self.errors.at(name.span(), format!("`tl::{text}` is reserved and not available yet"));
             return None;
         }
-        let (best, near) = intrinsics::nearest(&text);
-        let hint = if near {
-            format!("did you mean `tl::{}`?", best.name)
-        } else {
-            "the documentation of `tl` lists the intrinsics".to_owned()
-        };
+        let (hint, meant) = intrinsics::suggest(&text);
         self.errors.at(name.span(), format!("unknown intrinsic `tl::{text}`: {hint}"));
-        near.then_some(best)
+        meant
     }
 
     /// `tl::name::<..>(args)` becomes `tl.at(SOURCE).name::<..>(args)`.
@@ -140,7 +135,7 @@ impl Lowering<'_> {
 
     /// A path that is not called: an intrinsic is not a value.
     pub fn path(&mut self, expr: &mut Expr) {
-        let Some((tl, segment)) = intrinsic_path(expr) else { return self.long_path(expr) };
+        let Some((tl, segment)) = intrinsic_path(expr) else { return };
         let (tl, segment) = (tl.clone(), segment.clone());
         let Some(intrinsic) = self.known(&segment.ident) else {
             *expr = Expr::Verbatim(quote!(::core::unimplemented!()));
@@ -160,16 +155,22 @@ impl Lowering<'_> {
         *expr = Expr::Verbatim(quote!(|#(#parameters),*| #tl.at(#source).#name #turbofish(#(#parameters),*)));
     }
 
-    /// `kernbench::tl::load` is not lowered, and would be told to stand outside a kernel.
-    fn long_path(&mut self, expr: &mut Expr) {
-        let Expr::Path(path) = &*expr else { return };
-        let names: Vec<&Ident> = path.path.segments.iter().map(|segment| &segment.ident).collect();
+    /// `kernbench::tl::load` would be told to stand outside a kernel: take it for `tl::load`.
+    pub fn shorten(&mut self, expr: &mut Expr) {
+        let path = match expr {
+            Expr::Call(call) => &mut *call.func,
+            expr => expr,
+        };
+        let Expr::Path(ExprPath { path, .. }) = path else { return };
+        let names: Vec<&Ident> = path.segments.iter().map(|segment| &segment.ident).collect();
         if let [_, .., tl, name] = names[..]
             && tl == "tl"
             && intrinsics::find(&name.to_string()).is_some()
         {
-            self.errors.on(path, format!("in a kernel an intrinsic is written `tl::{name}`"));
-            *expr = Expr::Verbatim(quote!(|..| ::core::unimplemented!()));
+            self.errors.on(&*path, format!("in a kernel an intrinsic is written `tl::{name}`"));
+            let front = path.segments.len() - 2;
+            path.segments = std::mem::take(&mut path.segments).into_iter().skip(front).collect();
+            path.leading_colon = None;
         }
     }
 }

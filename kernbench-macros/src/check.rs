@@ -42,6 +42,12 @@ pub fn kernel(kernel: &mut Kernel, errors: &mut Errors) {
             "a kernel is a free function: move it out of the `impl` and take what it needs as arguments";
         errors.on(this.self_token, message);
     }
+    if kernel.body.is_none() {
+        errors.at(
+            kernel.sig.ident.span(),
+            format!("a kernel has a body: write `fn {}(..) {{ .. }}`", kernel.sig.ident),
+        );
+    }
     if !is_unit(&kernel.sig.output) {
         let message = "a kernel returns nothing: take an `Out` argument and `tl::store` the result to it";
         errors.on(&kernel.sig.output, message);
@@ -59,7 +65,7 @@ pub fn kernel(kernel: &mut Kernel, errors: &mut Errors) {
         if !plain {
             let message = format!(
                 "an argument of a kernel is a field of its struct: give it a name, and write `let {} = name;` in the body",
-                argument.pat.to_token_stream()
+                compact(&argument.pat)
             );
             errors.on(&argument.pat, message);
         }
@@ -68,6 +74,17 @@ pub fn kernel(kernel: &mut Kernel, errors: &mut Errors) {
         let params = impls.params;
         kernel.sig.generics.params.extend(params);
     }
+}
+
+/// Tokens as text, spaced as people write them.
+fn compact(tokens: &impl ToTokens) -> String {
+    let mut text = tokens.to_token_stream().to_string();
+    for (from, to) in
+        [(" ,", ","), ("( ", "("), (" )", ")"), (" (", "("), (" <", "<"), ("< ", "<"), (" >", ">")]
+    {
+        text = text.replace(from, to);
+    }
+    text.replace(" :: ", "::").replace("& ", "&").replace(" ..", "..")
 }
 
 /// Replaces `impl Trait` by a type parameter.
@@ -83,7 +100,7 @@ impl VisitMut for ImplTrait<'_> {
         let bounds = &found.bounds;
         let message = format!(
             "an argument of a kernel is a field of its struct, which names its type: write `fn k<A: {}>(.., {}: A)`",
-            bounds.to_token_stream(),
+            compact(bounds),
             text(self.name),
         );
         self.errors.on(&*found, message);

@@ -26,10 +26,12 @@ pub fn kernel(mut kernel: Kernel, unused: &[GenericParam], errors: &Errors) -> T
     let bounds = generics.where_clause.iter().flat_map(|clause| &clause.predicates);
     let tl = Ident::new("tl", Span::call_site());
     let text = text(name);
+    let body = body.as_ref().map_or_else(|| quote!({}), ToTokens::to_token_stream);
 
     let fields = arguments.iter().map(|a| {
         let (docs, name, ty) = (&a.docs, &a.name, &a.ty);
-        quote!(#(#docs)* pub #name: #ty)
+        let undocumented = docs.is_empty().then(|| quote!(#[allow(missing_docs)]));
+        quote!(#undocumented #(#docs)* pub #name: #ty)
     });
     let unused = unused.iter().map(|param| match param {
         GenericParam::Lifetime(p) => {
@@ -41,7 +43,7 @@ pub fn kernel(mut kernel: Kernel, unused: &[GenericParam], errors: &Errors) -> T
     });
     let unused: Vec<TokenStream> = unused.collect();
     let unused = (!unused.is_empty())
-        .then(|| quote!(#[doc(hidden)] pub __unused: ::core::marker::PhantomData<(#(#unused,)*)>));
+        .then(|| quote!(#[doc(hidden)] pub __unused: ::core::marker::PhantomData<fn(#(#unused),*)>));
     let fields = fields.chain(unused);
 
     let params = arguments.iter().map(|a| {
@@ -67,7 +69,7 @@ pub fn kernel(mut kernel: Kernel, unused: &[GenericParam], errors: &Errors) -> T
         #(#attrs)*
         #[allow(non_camel_case_types)]
         #[derive(Clone, Debug)]
-        #vis struct #name #generics #where_clause { #(#[allow(missing_docs)] #fields,)* }
+        #vis struct #name #generics #where_clause { #(#fields,)* }
 
         impl #impl_generics #name #type_generics #where_clause {
             #[doc(hidden)]

@@ -102,16 +102,40 @@ pub fn find(name: &str) -> Option<&'static Intrinsic> {
     TABLE.iter().find(|intrinsic| intrinsic.name == name)
 }
 
-/// The intrinsic whose name is nearest to `name`, and whether it is near enough to be meant.
-pub fn nearest(name: &str) -> (&'static Intrinsic, bool) {
-    let score = |i: &&Intrinsic| {
+/// What other languages and libraries call by names that are no intrinsics here.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("add", "write `a + b`"),
+    ("sub", "write `a - b`"),
+    ("mul", "write `a * b`"),
+    ("multiply", "write `a * b`"),
+    ("div", "write `a / b`"),
+    ("neg", "write `-x`"),
+    ("matmul", "write `tl::dot(a, b)`"),
+    ("gemm", "write `tl::dot(a, b)`"),
+    ("ones", "write `tl::full(shape, 1.0)`"),
+    ("relu", "write `tl::maximum(x, 0.0)`"),
+    ("cast", "write `x.cast::<f32>()`"),
+    ("trans", "write `x.t()`"),
+    ("transpose", "write `x.t()`"),
+    ("reshape", "write `x.reshape(shape)`"),
+    ("receive", "write `tl::recv(from, shape)`"),
+];
+
+/// What to say about an unknown `name`, and the intrinsic that was meant if it is near enough.
+pub fn suggest(name: &str) -> (String, Option<&'static Intrinsic>) {
+    if let Some((_, hint)) = ELSEWHERE.iter().find(|(other, _)| *other == name) {
+        return ((*hint).to_owned(), None);
+    }
+    let score = |i: &Intrinsic| {
         let prefix = i.name.starts_with(name) || name.starts_with(i.name);
         strsim::normalized_damerau_levenshtein(name, i.name) + if prefix { 0.2 } else { 0.0 }
     };
     // `max_by` prefers the last of equals: go backwards so that the table's order decides.
     let best = TABLE.iter().rev().max_by(|a, b| score(a).total_cmp(&score(b)));
-    let best = best.unwrap_or(&TABLE[0]);
-    (best, score(&best) >= 0.5)
+    match best.filter(|best| score(best) >= 0.6) {
+        Some(best) => (format!("did you mean `tl::{}`?", best.name), Some(best)),
+        None => ("the documentation of `tl` lists the intrinsics".to_owned(), None),
+    }
 }
 
 impl Intrinsic {
@@ -189,7 +213,53 @@ mod tests {
             format!("{}({})", i.name, names.join(", "))
         };
         let lines: Vec<String> = TABLE.iter().map(line).collect();
-        insta::assert_snapshot!(lines.join("\n"), @"");
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        load(v)
+        store(v, x)
+        zeros(shape)
+        full(shape, value)
+        arange(r, axis)
+        eval(x)
+        copy_to(dst, x)
+        exp(x)
+        log(x)
+        sqrt(x)
+        rsqrt(x)
+        recip(x)
+        tanh(x)
+        abs(x)
+        maximum(a, b)
+        minimum(a, b)
+        fma(a, b, c)
+        clamp(x, low, high)
+        ge(a, b)
+        gt(a, b)
+        le(a, b)
+        lt(a, b)
+        eq(a, b)
+        ne(a, b)
+        and(a, b)
+        or(a, b)
+        not(m)
+        select(m, a, b)
+        sum(x, axis)
+        max(x, axis)
+        min(x, axis)
+        dot(a, b)
+        dot_add(acc, a, b)
+        send(to, x)
+        recv(from, shape)
+        recv_async(from, shape)
+        wait(p)
+        fence()
+        barrier(g)
+        sip()
+        cube()
+        pe()
+        program_id(axis)
+        num_programs(axis)
+        slot_size()
+        ");
     }
 
     #[test]
@@ -202,18 +272,44 @@ mod tests {
     }
 
     #[test]
-    fn nearest_names() {
-        let of = |name| {
-            let (intrinsic, near) = nearest(name);
-            format!("{name}: {}{}", intrinsic.name, if near { "" } else { "?" })
-        };
-        let names = ["zero", "lod", "arrange", "multiply", "copy", "matmul", "recieve", "maximun", "program"];
-        insta::assert_snapshot!(names.map(of).join("\n"), @"");
+    fn suggestions() {
+        let names =
+            ["zero", "lod", "arrange", "multiply", "copy", "matmul", "maximun", "program", "frobnicate"];
+        let lines = names.map(|name| format!("{name}: {}", suggest(name).0));
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        zero: did you mean `tl::zeros`?
+        lod: did you mean `tl::load`?
+        arrange: did you mean `tl::arange`?
+        multiply: write `a * b`
+        copy: did you mean `tl::copy_to`?
+        matmul: write `tl::dot(a, b)`
+        maximun: did you mean `tl::maximum`?
+        program: did you mean `tl::program_id`?
+        frobnicate: the documentation of `tl` lists the intrinsics
+        ");
     }
 
     #[test]
     fn twin() {
         let file = syn::parse2(find("dot").unwrap().twin()).unwrap();
-        insta::assert_snapshot!(prettyplease::unparse(&file), @"");
+        insta::assert_snapshot!(prettyplease::unparse(&file), @r"
+        /// The matrix product of `a` `[m, k]` and `b` `[k, n]`: a new tile `[m, n]` of the accumulator type.
+        ///
+        /// Operands are tiles, or transposed tiles: `tl::dot(q, k.t())`. One GEMM op.
+        #[allow(
+            unused_variables,
+            clippy::needless_pass_by_value,
+            clippy::extra_unused_lifetimes
+        )]
+        pub fn dot<'s, 'a, 'b, T: Dtype>(
+            a: impl Matrix<'a, T>,
+            b: impl Matrix<'b, T>,
+        ) -> Tile<'s, T::Acc>
+        where
+            for<'kernel> crate::tl::Here: crate::tl::InsideKernel,
+        {
+            ::core::unreachable!()
+        }
+        ");
     }
 }

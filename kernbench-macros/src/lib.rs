@@ -52,7 +52,9 @@ fn expand_kernel(arguments: Tokens, item: Tokens) -> Tokens {
     let unused = check::unused_parameters(&kernel, &mut errors);
     let mut lowering = lower::Lowering::kernel(model::is_unit(&kernel.sig.output), &mut errors);
     lowering.patterns(kernel.arguments.iter_mut().map(|argument| &mut argument.pat));
-    lowering.body(&mut kernel.body);
+    if let Some(body) = &mut kernel.body {
+        lowering.body(body);
+    }
     expand::kernel(kernel, &unused, &errors)
 }
 

@@ -88,7 +88,7 @@ impl<'e> Lowering<'e> {
         // A scope may hold no intrinsic.
         let quiet = quote_spanned!(at=> #[allow(unused_variables)]);
         let head: [TokenStream; 2] = [
-            quote_spanned!(at=> #quiet let #guard = #tl.enter(#source, #buffers);),
+            quote_spanned!(at=> let #guard = #tl.enter(#source, #buffers);),
             quote_spanned!(at=> #quiet let #tl = &#guard;),
         ];
         let head = head.map(|statement| Stmt::Expr(Expr::Verbatim(statement), None));
@@ -119,6 +119,7 @@ pub fn is_scratch_scope(path: &Path) -> bool {
 
 impl VisitMut for Lowering<'_> {
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
+        self.shorten(expr);
         match expr {
             // The value of these is the value of a part.
             Expr::Paren(paren) => self.visit_expr_mut(&mut paren.expr),

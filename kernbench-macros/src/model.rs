@@ -21,7 +21,7 @@ pub struct Kernel {
     pub sig: Signature,
     pub receiver: Option<Receiver>,
     pub arguments: Vec<Argument>,
-    pub body: Block,
+    pub body: Option<Block>,
 }
 
 /// One argument of a kernel, a field of its struct.
@@ -62,7 +62,6 @@ impl Kernel {
                 FnArg::Typed(input) => arguments.push(Argument::new(input, i)),
             }
         }
-        let body = body.unwrap_or_else(|| syn::parse_quote!({}));
         Kernel { attrs, fn_attrs, vis, sig, receiver, arguments, body }
     }
 }
@@ -109,7 +108,8 @@ impl Device {
             FnArg::Typed(input) => Some(&mut *input.pat),
             FnArg::Receiver(_) => None,
         });
-        typed.skip(skip)
+        // Without a scope in front, one further back is told already.
+        typed.skip(skip).filter(move |pat| skip > 0 || !matches!(pat, Pat::Ident(pat) if pat.ident == "tl"))
     }
 }
 

@@ -80,56 +80,49 @@ impl Parse for ScopeBody {
     fn parse(input: ParseStream) -> Result<Self> {
         let mut body = ScopeBody { buffers: None, stmts: Vec::new(), mistakes: Vec::new() };
         while !input.is_empty() {
+            let ahead = input.fork();
+            if let Ok(block) = ahead.parse::<Block>()
+                && ahead.parse::<Option<Token![,]>>().is_ok()
+                && ahead.is_empty()
+            {
+                body.stmts = block.stmts;
+                input.parse::<TokenStream>()?;
+                break;
+            }
             // An option is told from an assignment, the first statement, by its comma.
             let ahead = input.fork();
             let option = ahead.parse::<ScopeOption>().ok();
-            if option.is_some() && ahead.peek(Token![,]) {
-                let option = input.parse::<ScopeOption>()?;
+            if let Some(option) = option
+                && (ahead.peek(Token![,]) || (ahead.is_empty() && option.name == "buffers"))
+            {
+                if ahead.is_empty() {
+                    let message = format!("the block is missing: {FORM}");
+                    body.mistakes.push(Error::new(option.name.span(), message));
+                    input.parse::<TokenStream>()?;
+                    break;
+                }
+                input.parse::<ScopeOption>()?;
                 input.parse::<Token![,]>()?;
                 body.option(option);
                 continue;
             }
-            if let Some(option) = option.filter(|o| ahead.is_empty() && o.name == "buffers") {
-                return Err(Error::new(option.name.span(), format!("the block is missing: {FORM}")));
-            }
-            if let Ok(value) = input.fork().parse::<BeforeComma>() {
-                let message = format!("`scratch_scope!` takes `buffers = n` and a block: {FORM}");
-                body.mistakes.push(Error::new_spanned(value.0, message));
+            let ahead = input.fork();
+            if let Ok(value) = ahead.parse::<Expr>()
+                && ahead.peek(Token![,])
+            {
+                let message = format!("`scratch_scope!` takes `buffers = n` and then a block: {FORM}");
+                body.mistakes.push(Error::new_spanned(&value, message));
                 input.parse::<Expr>()?;
                 input.parse::<Token![,]>()?;
+                if let Expr::Block(block) = value {
+                    body.stmts = block.block.stmts;
+                    input.parse::<TokenStream>()?;
+                }
                 continue;
             }
-            body.stmts = unwrap_block(input.call(Block::parse_within)?);
-            input.parse::<Option<Token![,]>>()?;
-            break;
+            body.stmts = input.call(Block::parse_within)?;
         }
         Ok(body)
-    }
-}
-
-/// An expression that a comma and more follow.
-struct BeforeComma(Expr);
-
-impl Parse for BeforeComma {
-    fn parse(input: ParseStream) -> Result<Self> {
-        let value = input.parse()?;
-        input.parse::<Token![,]>()?;
-        if input.is_empty() { Err(input.error("the end")) } else { Ok(BeforeComma(value)) }
-    }
-}
-
-/// The statements of `{ .. }` where that is all there is.
-fn unwrap_block(mut stmts: Vec<Stmt>) -> Vec<Stmt> {
-    match stmts.pop() {
-        Some(Stmt::Expr(Expr::Block(block), None))
-            if stmts.is_empty() && block.label.is_none() && block.attrs.is_empty() =>
-        {
-            block.block.stmts
-        }
-        last => {
-            stmts.extend(last);
-            stmts
-        }
     }
 }
 
