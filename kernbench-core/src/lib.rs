@@ -12,3 +12,6 @@ pub mod topology;
 pub mod ty;
 /// Time, bandwidth and rates, in integers.
 pub mod units;
+
+/// The simulator of time.
+pub mod engine;
