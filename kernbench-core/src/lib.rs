@@ -2,24 +2,31 @@
 //!
 //! Modules in the order in which data flows through them.
 
+/// Time, bandwidth and rates, in integers.
+pub mod units;
 /// What a user is told when something is wrong.
 pub mod diag;
+/// Element types, axes, directions, ranges.
+pub mod ty;
 /// The typed op graph of one launch.
 pub mod ir;
 /// The simulated machine: description, graph, dense tables, routes.
 pub mod topology;
-/// Element types, axes, directions, ranges.
-pub mod ty;
-/// Time, bandwidth and rates, in integers.
-pub mod units;
-/// Where the bytes of a tensor are.
-pub mod placement;
 /// Who is whose neighbour.
 pub mod links;
+/// Where the bytes of a tensor are.
+pub mod placement;
 /// The kernel language.
 pub mod tl;
 /// Checks of a program before any time passes.
 pub mod verify;
+/// The simulator of time.
+pub mod engine;
+/// The bytes of tensors, and who wrote them.
+pub mod store;
+/// Executes a program on data.
+pub mod exec;
+
 /// What kernels are written with.
 pub mod prelude {
     pub use crate::scratch_scope;

@@ -1,0 +1,51 @@
+//! The rules of the simulator, one test each, on a small machine and programs by hand.
+
+pub(crate) mod build;
+pub(crate) mod fake;
+mod laws;
+mod queues;
+mod rules;
+mod stalls;
+
+use super::*;
+use crate::ir::PeProgram;
+use build::Build;
+use fake::Line;
+use std::fmt::Write;
+
+pub(crate) fn options(line: &Line) -> Options<'static> {
+    Options::new(&line.machine)
+}
+
+/// Runs what must run.
+pub(crate) fn run(line: &Line, program: &Program) -> Timing {
+    run_with(line, program, &options(line))
+}
+
+pub(crate) fn run_with(line: &Line, program: &Program, options: &Options) -> Timing {
+    match simulate_on(line, program, options) {
+        Ok(timing) => timing,
+        Err(stall) => panic!("{stall}"),
+    }
+}
+
+/// One line for each op: its name, when it could have started, started, ended.
+pub(crate) fn table(program: &Program, timing: &Timing) -> String {
+    let mut out = String::new();
+    let name = |pe: &PeProgram, i: usize| pe.op_name(&pe.ops[i].kind);
+    for (pe, times) in program.pes.iter().zip(&timing.pes) {
+        for (i, t) in times.ops.iter().enumerate() {
+            let _ = writeln!(
+                out,
+                "pe{} {:9} ready {:6} start {:6} end {:6} {:?}",
+                pe.pe,
+                name(pe, i),
+                t.ready_ps,
+                t.start_ps,
+                t.end_ps,
+                t.cause
+            );
+        }
+    }
+    out
+}
