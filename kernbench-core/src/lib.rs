@@ -4,8 +4,12 @@
 
 /// What a user is told when something is wrong.
 pub mod diag;
+/// Runs a program on data.
+pub mod exec;
 /// The typed op graph of one launch.
 pub mod ir;
+/// The bytes of the tensors and who wrote them.
+pub mod store;
 /// The simulated machine: description, graph, dense tables, routes.
 pub mod topology;
 /// Element types, axes, directions, ranges.
