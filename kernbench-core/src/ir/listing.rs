@@ -84,7 +84,7 @@ impl Program {
         let first = group.members[0].access(access);
         let mut text = self.access_text(first);
         let offsets: Vec<u64> = group.members.iter().map(|p| p.access(access).offset).collect();
-        if let Some(Some(tensor)) = self.tensors.get(first.tensor.at())
+        if let Some(tensor) = self.tensors.get(first.tensor.at())
             && offsets.iter().any(|&o| o != offsets[0])
         {
             let width = tensor.shape[1].max(1) as u64;
@@ -128,7 +128,7 @@ impl fmt::Display for Listing<'_> {
         let (pes, ops) = (p.pes.len(), p.op_count());
         writeln!(f, "program `{}` of `{}`: {pes} PE{}, {ops} ops", p.name, p.kernel, plural(pes))?;
         for id in p.touched() {
-            if let Some(Some(t)) = p.tensors.get(id.at()) {
+            if let Some(t) = p.tensors.get(id.at()) {
                 writeln!(f, "  {} {}[{}, {}]", t.name, t.ty, t.shape[0], t.shape[1])?;
             }
         }

@@ -12,8 +12,8 @@ pub struct Program {
     pub name: String,
     /// The kernel's name.
     pub kernel: &'static str,
-    /// The tensors the context holds, by [`TensorId`]; `None` where one was freed.
-    pub tensors: Vec<Option<TensorInfo>>,
+    /// The tensors the context holds, by [`TensorId`]; one that was freed has no elements.
+    pub tensors: Vec<TensorInfo>,
     /// One program for each PE of the launch, in order of [`PeId`].
     pub pes: Vec<PeProgram>,
     /// All links of the machine, by [`LinkId`].

@@ -160,7 +160,7 @@ impl Program {
     /// An access as `tensor[rows, cols]`, or by elements if it is no rectangle of the tensor.
     #[must_use]
     pub fn access_text(&self, access: &Access) -> String {
-        let Some(Some(tensor)) = self.tensors.get(access.tensor.at()) else {
+        let Some(tensor) = self.tensors.get(access.tensor.at()) else {
             return format!("tensor{}", access.tensor);
         };
         let width = tensor.shape[1].max(1) as u64;

@@ -25,7 +25,8 @@ pub use tile::{Matrix, Pending, Tile, Transposed};
 pub use view::{In, InOut, Out, Raw, Readable, Writable};
 
 use crate::diag::{Diagnostic, Failure};
-use crate::ir::{Draft, PeProgram, Program, TensorId};
+use crate::ir::{Draft, PeProgram, Program, TensorId, TensorInfo};
+use crate::ty::{Axis, Block, Dir, Dtype, Float, Group, Mask, Num};
 use recorder::Shared;
 use std::rc::Rc;
 
@@ -65,12 +66,17 @@ pub fn record<K: Kernel>(kernel: &K, name: &str, launch: &Rc<Launch>) -> Result<
     Ok(Draft(Program {
         name: name.to_owned(),
         kernel: K::NAME,
-        tensors: launch.tensors.iter().map(|t| t.as_ref().map(|t| t.info.clone())).collect(),
+        tensors: launch.tensors.iter().map(|t| t.as_ref().map_or_else(freed, |t| t.info.clone())).collect(),
         pes,
         links: launch.links.all().to_vec(),
         sites: shared.sites,
         scratch_bytes: launch.scratch_bytes,
     }))
+}
+
+/// What stands for a tensor that was freed: no view of it can be recorded.
+fn freed() -> TensorInfo {
+    TensorInfo { name: String::new(), ty: crate::ty::ElementType::U8, shape: [0, 0] }
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send), kernel: &str, at: crate::topology::PeAt) -> Diagnostic {
@@ -114,3 +120,5 @@ macro_rules! scratch_scope {
         compile_error!("`scratch_scope!` only works inside a `#[kernel]` or `#[device]` function")
     };
 }
+
+kernbench_macros::tl_twins! {}

@@ -52,7 +52,7 @@ fn check_reads(
             let OpKind::Load { access, .. } = op.kind else { continue };
             let access = pe.access(access);
             let id = access.tensor;
-            let Some(Some(tensor)) = program.tensors.get(id.at()) else { continue };
+            let tensor = &program.tensors[id.at()];
             let elements = tensor.shape[0] as u64 * tensor.shape[1] as u64;
             let replicated = (facts.replicated)(id);
             let of = writes.get(&id).map_or(&[][..], Vec::as_slice);
@@ -136,7 +136,7 @@ fn check_overlaps(
                 && r.end > w.start
                 && r.pe != w.pe
             {
-                let name = program.tensors[id.at()].as_ref().map_or("?", |t| &t.name);
+                let name = &program.tensors[id.at()].name;
                 let d = Diagnostic::warning(
                     "KB0209",
                     format!(
