@@ -15,3 +15,7 @@ pub mod units;
 
 /// The simulator of time.
 pub mod engine;
+/// The op log: what happened.
+pub mod log;
+/// Why a launch took as long as it did.
+pub mod report;
