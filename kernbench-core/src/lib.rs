@@ -26,6 +26,10 @@ pub mod engine;
 pub mod store;
 /// Executes a program on data.
 pub mod exec;
+/// The op log: what happened.
+pub mod log;
+/// Why a launch took as long as it did.
+pub mod report;
 
 /// What kernels are written with.
 pub mod prelude {

@@ -49,7 +49,7 @@ fn math_ps(machine: &Machine, steps: u64) -> Ps {
 }
 
 /// The shape of an expression's value.
-pub(crate) fn expr_shape(pe: &PeProgram, expr: &Expr) -> [u32; 2] {
+fn expr_shape(pe: &PeProgram, expr: &Expr) -> [u32; 2] {
     match expr.root {
         Operand::Tile(t) => pe.tile(t).shape,
         Operand::Step(s) => pe.steps[s as usize].shape,

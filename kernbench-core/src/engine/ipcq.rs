@@ -5,6 +5,7 @@ use super::fabric::{Fabric, PathId, Paths, Purpose};
 use super::queue::EventKind;
 use super::sim::Simulation;
 use super::state::{PENDING, Wait};
+use super::timing::OpRef;
 use super::wires::{Load, Sink, Wires};
 use crate::ir::{Engine, LinkId, OpId, OpKind, PeProgram, Program};
 use crate::units::Ps;
@@ -19,9 +20,8 @@ pub(super) struct LinkState {
     pub credits: u32,
     /// The send that waits for one, by op id.
     waiting: u32,
-    /// Its messages in [`Links::messages`].
-    pub first: u32,
-    pub count: u32,
+    /// Its first message in [`Links::messages`].
+    first: u32,
     path: PathId,
     /// What a credit takes from the receiver back to the sender.
     credit_ps: Ps,
@@ -72,7 +72,7 @@ impl Links {
                 let back = paths.path(back);
                 credit_ps = back.empty_ps + back.bottleneck.map_or(0, |b| b.time(slots.credit_bytes));
             }
-            LinkState { credits: slots.n_slots, waiting: NO_OP, first, count, path, credit_ps }
+            LinkState { credits: slots.n_slots, waiting: NO_OP, first, path, credit_ps }
         });
         let links: Vec<LinkState> = links.collect();
         let unsent = Message { visible: PENDING, send: NO_OP, recv: NO_OP };
@@ -153,11 +153,13 @@ impl<W: Wires> Simulation<'_, W> {
     }
 
     /// The last flit of a send has left its PE.
-    pub fn left(&mut self, p: usize, now: Ps) {
+    pub fn left(&mut self, p: usize, before: OpId, now: Ps) {
         self.pes[p].channel_busy = false;
         if self.pes[p].wait[IPCQ] == Wait::Channel
             && let Some(op) = self.pes[p].head(IPCQ)
         {
+            let before = OpRef { pe: p as u32, op: before };
+            self.pes[p].ops[op.at()].peer = Some(before);
             self.hand_over(p, op, now);
         }
     }

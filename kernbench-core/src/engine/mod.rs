@@ -25,9 +25,10 @@ mod timing;
 mod traffic;
 mod wires;
 
-pub(crate) use cost::{expr_shape, gemm_mkn};
+pub(crate) use cost::gemm_mkn;
 pub(crate) use fabric::Fabric;
 pub use stall::{Blocked, Reason, Stall, WaitsFor};
+pub(crate) use stall::{intrinsic, pe_name};
 pub use timing::{Cause, OpRef, OpTiming, PeTiming, Timing};
 pub(crate) use traffic::traffic_on;
 pub use traffic::{Flow, Issuer, Passage};

@@ -106,7 +106,7 @@ impl<'a, W: Wires> Simulation<'a, W> {
         let (p, op) = self.locate(event.id);
         match event.kind {
             EventKind::Done => self.done(p, op, event.time),
-            EventKind::Left => self.left(p, event.time),
+            EventKind::Left => self.left(p, op, event.time),
             EventKind::Visible => self.visible(p, op, event.time),
             EventKind::Poll => self.take_channel(p, op, event.time),
             EventKind::Ready => self.ready(p, op, event.time),

@@ -197,7 +197,7 @@ pub(super) fn named(binding: &str, intrinsic: &str) -> String {
 }
 
 /// Picoseconds as nanoseconds: `12.5 ns`.
-pub(crate) fn ns_text(ps: Ps) -> String {
+fn ns_text(ps: Ps) -> String {
     let fraction = format!("{:03}", ps % 1000);
     match fraction.trim_end_matches('0') {
         "" => format!("{} ns", ps / 1000),

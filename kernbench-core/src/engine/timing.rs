@@ -62,8 +62,9 @@ pub struct OpTiming {
     pub contention_ps: Ps,
     /// What decided `start_ps`.
     pub cause: Cause,
-    /// The op elsewhere that it waited for: the receive that freed a send's slot (only if the send
-    /// waited for it), the send of a receive, the member that came last to a barrier.
+    /// The op it met: for a send that waited, the receive that freed its slot or the send before,
+    /// whose flits were leaving, whichever came last; for a receive or wait, the send; for a barrier,
+    /// the arrival that decided.
     pub peer: Option<OpRef>,
 }
 

@@ -13,7 +13,7 @@ impl Build {
     /// A program on the first `pes` PEs.
     pub fn new(pes: u32) -> Self {
         let names = [("x", ElementType::F16), ("y", ElementType::F16)];
-        let tensors = names.map(|(n, ty)| TensorInfo { name: n.into(), ty, shape: [1 << 20, 1 << 10] });
+        let tensors = names.map(|(n, ty)| TensorInfo { name: n.into(), ty, shape: [1 << 20, 64] });
         let mut links = vec![];
         for i in 1..pes {
             let (a, b) = (PeId(i - 1), PeId(i));

@@ -2,7 +2,7 @@
 
 pub(crate) mod build;
 pub(crate) mod fake;
-mod laws;
+pub(crate) mod laws;
 mod queues;
 mod rules;
 mod stalls;
