@@ -1,11 +1,13 @@
 //! A launch: record, check, simulate, execute.
 
-use super::state::State;
+use super::state::{State, ring_bytes};
 use crate::diag::{Diagnostic, Failure};
 use crate::engine::{self, SlotConfig};
 use crate::exec;
-use crate::ir::{Program, TensorId};
+use crate::ir::{PeId, Program, TensorId};
+use crate::log::LaunchLog;
 use crate::tl::{self, Grid, Kernel, Launch};
+use crate::ccl::Backpressure;
 use crate::topology::{BufferKind, IssueMode};
 use crate::units::Ps;
 use crate::verify::{Facts, verify};
@@ -86,8 +88,11 @@ impl State {
     fn scratch(&self, options: &LaunchOptions) -> Result<u32, Failure> {
         let machine = self.topology.machine();
         let wanted = options.scratch_bytes.unwrap_or(machine.scratch_bytes);
-        let rings = match self.ccl.buffer_kind() {
-            BufferKind::Tcm => self.links.most_incoming() as u64 * self.ccl.ring_bytes(),
+        let rings = match self.ccl.defaults.buffer_kind {
+            BufferKind::Tcm => {
+                let pes = (0..machine.pe_count()).map(PeId);
+                pes.map(|pe| ring_bytes(&self.links, &self.ccl, pe)).max().unwrap_or(0)
+            }
             BufferKind::Sram | BufferKind::Hbm => 0,
         };
         let room = machine.tcm.bytes.saturating_sub(rings);
@@ -118,7 +123,7 @@ impl State {
             links: self.links.clone(),
             tensors: self.tensor_states(),
             grid: self.grid(kernel, options)?,
-            slot_bytes: self.ccl.slot_bytes(),
+            slot_bytes: u64::from(self.ccl.defaults.slot_size),
             scratch_bytes: self.scratch(options)?,
         });
         let draft = tl::record(kernel, name, &launch)?;
@@ -154,42 +159,57 @@ impl State {
         let overhead_ps = self.topology.launch_ps();
         let start_ps = self.now + overhead_ps;
         let machine = self.topology.machine();
+        let (ccl, issue) = (&self.ccl.defaults, options.issue.unwrap_or(machine.issue));
         let timing = engine::simulate(
             &self.topology,
             &program,
             &engine::Options {
-                issue: options.issue.unwrap_or(machine.issue),
+                issue,
                 start_ps,
-                max_ps: options.max_ps,
+                max_ps: options.max_ps.map(|ps| start_ps.saturating_add(ps)),
                 slots: SlotConfig {
-                    kind: self.ccl.buffer_kind(),
-                    n_slots: self.ccl.n_slots(),
-                    poll_ps: self.ccl.poll_ps(),
-                    credit_bytes: self.ccl.credit_bytes(),
+                    kind: ccl.buffer_kind,
+                    n_slots: ccl.n_slots,
+                    poll_ps: (ccl.backpressure == Backpressure::Poll).then_some(machine.poll_ps),
+                    credit_bytes: u64::from(ccl.ipcq_credit_size_bytes),
                 },
                 cancel: options.cancel.as_deref(),
-                ..engine::Options::default()
+                ..engine::Options::new(machine)
             },
         )
-        .map_err(|stall| stall.into_failure())?;
+        .map_err(|stall| Failure::from(*stall))?;
         self.launches += 1;
         let data = self.data && options.data.unwrap_or(true);
         if data {
-            let replicated = |id| self.shards(id).is_some_and(|s| s.is_replicated());
-            let facts = exec::Options { replicated: &replicated, threads: self.threads };
+            let copies: Vec<bool> = (0..program.tensors.len() as u32).map(|i| self.is_replicated(TensorId(i))).collect();
+            let replicated = |id: TensorId| copies[id.at()];
             let mut store = std::mem::take(&mut self.store);
+            let facts = exec::Options {
+                threads: self.threads,
+                cubes: machine.cubes(),
+                pes: machine.pes(),
+                replicated: &replicated,
+            };
             let outcome = exec::execute(&program, &mut store, self.launches, &facts);
             self.store = store;
             warnings.extend(outcome?);
         } else if self.data {
             self.store.forget(&program);
         } else {
-            self.store.commit(&program, self.launches);
+            exec::commit(&program, &mut self.store, self.launches);
         }
         let end_ps = timing.end_ps;
         // Completion goes back the way the launch came.
         self.now = end_ps + overhead_ps;
-        let index = self.log.push(program.clone(), timing);
+        let (index, program_too) = (self.log.launches.len(), program.clone());
+        self.log.launches.push(LaunchLog {
+            program: program_too,
+            timing,
+            submitted_ps: start_ps - overhead_ps,
+            issue,
+            slots: slots_kind,
+            fidelity: engine::Fidelity::Message,
+        });
         Ok(Launched { index, simulated_ps: end_ps - start_ps, overhead_ps, program, computed: data, warnings })
     }
 }

@@ -5,16 +5,16 @@ use super::transfer;
 use crate::ccl::Ccl;
 use crate::diag::{Diagnostic, Failure};
 use crate::ir::{PeId, TensorId, TensorInfo};
-use crate::links::Links;
 use crate::log::OpLog;
 use crate::placement::{Placement, Shards};
 use crate::store::{Store, Writer};
 use crate::tl::{Newest, TensorState};
-use crate::topology::{BufferKind, PeAt, Topology};
-use crate::ty::ElementType;
+use crate::topology::{BufferKind, Links, PeAt, Topology};
+use crate::ty::{Dir, ElementType};
 use crate::units::Ps;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Tells the views of one context from those of another; it appears in no output.
@@ -42,8 +42,8 @@ impl State {
     pub(super) fn new(topology: Topology, ccl: Ccl) -> State {
         let links = Links::default_for(topology.machine());
         let machine = topology.machine();
-        let rings = |pe: u32| match ccl.buffer_kind() {
-            BufferKind::Hbm => links.incoming(PeId(pe)) as u64 * ccl.ring_bytes(),
+        let rings = |pe: u32| match ccl.defaults.buffer_kind {
+            BufferKind::Hbm => ring_bytes(&links, &ccl, PeId(pe)),
             BufferKind::Tcm | BufferKind::Sram => 0,
         };
         let slices = (0..machine.pe_count())
@@ -58,7 +58,7 @@ impl State {
             data: true,
             threads: None,
             device: 0,
-            log: OpLog::default(),
+            log: OpLog::new(Arc::new(machine.clone())),
             now: 0,
             deploy: 0,
             launches: 0,
@@ -238,6 +238,12 @@ impl State {
         };
         self.tensors.iter().enumerate().map(state).collect()
     }
+}
+
+/// Bytes of the rings of a PE's incoming links.
+pub(super) fn ring_bytes(links: &Links, ccl: &Ccl, pe: PeId) -> u64 {
+    let incoming = Dir::ALL.iter().filter(|&&dir| links.recv(pe, dir).is_some()).count() as u64;
+    incoming * u64::from(ccl.defaults.n_slots) * u64::from(ccl.defaults.slot_size)
 }
 
 /// The positions of the holders of shards, in the order of their addresses.

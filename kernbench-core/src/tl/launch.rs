@@ -1,9 +1,8 @@
 //! What a recording knows of its launch: machine, links, tensors, grid.
 
 use crate::ir::{PeId, TensorInfo};
-use crate::links::Links;
 use crate::placement::Shards;
-use crate::topology::{PeAt, Topology};
+use crate::topology::{Links, PeAt, Topology};
 use std::ops::Range;
 use std::rc::Rc;
 

@@ -68,7 +68,7 @@ pub fn record<K: Kernel>(kernel: &K, name: &str, launch: &Rc<Launch>) -> Result<
         kernel: K::NAME,
         tensors: launch.tensors.iter().map(|t| t.as_ref().map_or_else(freed, |t| t.info.clone())).collect(),
         pes,
-        links: launch.links.all().to_vec(),
+        links: launch.links.links.clone(),
         sites: shared.sites,
         scratch_bytes: launch.scratch_bytes,
     }))
