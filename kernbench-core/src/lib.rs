@@ -6,14 +6,16 @@
 pub mod units;
 /// What a user is told when something is wrong.
 pub mod diag;
+/// YAML with exact places.
+mod yaml;
 /// Element types, axes, directions, ranges.
 pub mod ty;
 /// The typed op graph of one launch.
 pub mod ir;
 /// The simulated machine: description, graph, dense tables, routes.
 pub mod topology;
-/// Who is whose neighbour.
-pub mod links;
+/// The configuration of collectives.
+pub mod ccl;
 /// Where the bytes of a tensor are.
 pub mod placement;
 /// The kernel language.
@@ -30,6 +32,8 @@ pub mod exec;
 pub mod log;
 /// Why a launch took as long as it did.
 pub mod report;
+/// The host program: a context, its tensors, and launches.
+pub mod host;
 
 /// What kernels are written with.
 pub mod prelude {

@@ -1,8 +1,19 @@
 //! The simulated machine: its description, its graph, its dense tables and its routes.
 
+mod config;
+mod graph;
+mod layout;
+mod links;
 mod machine;
+mod paths;
+mod routes;
+mod tables;
+#[cfg(test)]
+mod tests;
 
+pub use links::Links;
 pub use machine::*;
+pub use tables::{NodeKind, NodeRole, Topology};
 
 use crate::ir::PeId;
 use crate::units::{Ps, Rate};
@@ -42,6 +53,20 @@ pub struct Route {
     pub bottleneck: Option<Rate>,
 }
 
+impl Route {
+    /// The delay of a response or a command: overheads and propagation, no bytes.
+    #[must_use]
+    pub const fn response_ps(&self) -> Ps {
+        self.overhead_ps + self.propagation_ps
+    }
+
+    /// The delay of a credit of `bytes` on this route: a response, and the bytes at the bottleneck.
+    #[must_use]
+    pub fn credit_ps(&self, bytes: u64) -> Ps {
+        self.response_ps() + self.bottleneck.map_or(0, |rate| rate.time(bytes))
+    }
+}
+
 /// Position of a PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
@@ -65,5 +90,3 @@ impl Machine {
         PeId((at.sip * self.cubes() + at.cube) * self.pes() + at.pe)
     }
 }
-#[derive(Debug)] pub struct Topology { m: Machine }
-impl Topology { pub fn machine(&self) -> &Machine { &self.m } pub fn hops(&self, _: PeId, _: PeId) -> u32 { 0 } }
