@@ -143,7 +143,7 @@ impl Lowering<'_> {
         };
         let parameters = intrinsic.parameters();
         let turbofish = turbofish(&segment.arguments);
-        if intrinsic.name == segment.ident.to_string() {
+        if segment.ident == intrinsic.name {
             let list = parameters.iter().map(Ident::to_string).collect::<Vec<_>>().join(", ");
             let message =
                 format!("an intrinsic is not a value: write `|{list}| tl::{}({list})`", intrinsic.name);

@@ -98,7 +98,7 @@ pub fn kernel(mut kernel: Kernel, unused: &[GenericParam], errors: &Errors) -> T
         #vis fn #name #generics(#(_: #types),*)
         where
             #(#bounds,)*
-            for<'__kernel> #name #type_generics: #tl::__kernel::Called,
+            for<'__kernel> #tl::Here: #tl::__kernel::Called,
         {
         }
 
@@ -174,8 +174,7 @@ fn scope_lifetime(sig: &mut Signature, tl: &Ident) {
         scope.lifetime = Some(lifetime.clone());
         declare(sig, &lifetime);
     }
-    match syn::parse2(output) {
-        Ok(output) => sig.output = output,
-        Err(_) => {}
+    if let Ok(output) = syn::parse2(output) {
+        sig.output = output;
     }
 }

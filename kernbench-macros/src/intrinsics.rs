@@ -187,8 +187,8 @@ pub fn twins() -> TokenStream {
         pub mod #called {
             /// Holds for no kernel.
             #[diagnostic::on_unimplemented(
-                message = "`{Self}` is a kernel: it is launched, not called",
-                label = "a kernel is not a function",
+                message = "a kernel is launched, not called",
+                label = "this is a kernel, not a function",
                 note = "on the host launch it: `ctx.launch(\"name\", kernel {{ .. }})`",
                 note = "in a kernel, move the code that both need to a `#[device]` function"
             )]

@@ -21,13 +21,71 @@ mod tests;
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
 
-/// Makes a function a kernel: a struct of its name with the arguments as public fields, to launch.
+/// Makes a function a kernel.
+///
+/// The function becomes a struct of its name, with its arguments as public fields, that implements
+/// `Kernel`; `ctx.launch("name", scale { x, by, o })` records it once for each PE.
+///
+/// In the body `tl::name(..)` is an intrinsic, `scratch_scope!({ .. })` opens a scratch scope, and
+/// the value `tl` is the current scope, which `#[device]` functions take first. Everything else is
+/// plain Rust that runs at launch.
+///
+/// ```
+/// use kernbench::prelude::*;
+///
+/// /// Writes `x * by` to `o`, 64 rows at a time.
+/// #[kernel]
+/// pub fn scale<T: Float>(
+///     /// (n, d).
+///     x: In<T>,
+///     by: f32,
+///     /// Laid out like `x`.
+///     o: Out<T>,
+/// ) {
+///     for rows in Block::new(0, x.nrows()).blocks(64) {
+///         scratch_scope!(buffers = 2, {
+///             let x = tl::load(x.rows(rows));
+///             tl::store(o.rows(rows), x * by);
+///         });
+///     }
+/// }
+/// ```
+///
+/// - Arguments are named, of nameable types that are `Clone + Debug + Sync`; references are welcome,
+///   and so are generics that occur in an argument. The docs of an argument move to its field.
+/// - A kernel returns nothing, and calls no kernel: shared code is a `#[device]` function.
+/// - The struct takes its name among types and modules, and a hidden function, which says that a
+///   kernel is not called, among functions.
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand_kernel(arguments.into(), item.into()).into()
 }
 
-/// Makes a function usable from kernels: it takes `tl: &Scope` first, and intrinsics work in it.
+/// Makes a function usable from kernels.
+///
+/// It takes `tl: &Scope` first, after `self` in a method, and is called with the value `tl`; what it
+/// makes with `tl::name(..)` lives in the caller's scope. In its result type `'_` is the lifetime of
+/// that scope.
+///
+/// ```
+/// use kernbench::prelude::*;
+///
+/// /// The mean of each row, `[rows, 1]`.
+/// #[device]
+/// fn mean(tl: &Scope, x: Tile<f32>) -> Tile<'_, f32> {
+///     let total = tl::sum(x, Axis::Cols);
+///     tl::eval(total * (1.0 / x.ncols() as f32))
+/// }
+///
+/// #[kernel]
+/// pub fn center(x: In<f32>, o: Out<f32>) {
+///     let x = tl::load(x);
+///     tl::store(o, x - mean(tl, x));
+/// }
+/// ```
+///
+/// An op carries the whole chain of calls to it: a diagnostic about `total` names its line in `mean`
+/// and the line of the call. `?` works where the function returns a `Result` or an `Option`.
 #[proc_macro_attribute]
 pub fn device(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand_device(arguments.into(), item.into()).into()

@@ -177,7 +177,7 @@ fn kernel_of_views_and_values() {
     )
     where
         T: Copy,
-        for<'__kernel> scale<'args, T, N>: tl::__kernel::Called,
+        for<'__kernel> tl::Here: tl::__kernel::Called,
     {}
     const _: () = tl::__rt::USED;
     "#);
@@ -616,7 +616,7 @@ fn a_mistake_leaves_the_item_in_place() {
     #[allow(dead_code, private_interfaces, clippy::all, clippy::pedantic)]
     fn k<Impl0x: Fn()>(_: (usize, usize), _: Impl0x)
     where
-        for<'__kernel> k<Impl0x>: tl::__kernel::Called,
+        for<'__kernel> tl::Here: tl::__kernel::Called,
     {}
     const _: () = tl::__rt::USED;
     ::core::compile_error! {

@@ -1,0 +1,8 @@
+use kernbench::prelude::*;
+
+#[kernel]
+struct Decode {
+    rows: usize,
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use kernbench::prelude::*;
+
+#[device]
+fn scale(tl: Scope, x: Tile<f32>, by: f32) {
+    tl::copy_to(x, x * by);
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use kernbench::prelude::*;
+
+fn helper() {
+    scratch_scope!({
+        let x = 1;
+    });
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use kernbench::prelude::*;
+
+#[kernel]
+unsafe fn k(n: usize) {
+    tl::zeros::<f32>([n, n]);
+}
+
+fn main() {}
