@@ -158,7 +158,8 @@ impl State {
         }
         let overhead_ps = self.topology.launch_ps();
         let start_ps = self.now + overhead_ps;
-        let machine = self.topology.machine();
+        let topology = self.topology.clone();
+        let machine = topology.machine();
         let (ccl, issue) = (&self.ccl.defaults, options.issue.unwrap_or(machine.issue));
         let timing = engine::simulate(
             &self.topology,
@@ -170,7 +171,7 @@ impl State {
                 slots: SlotConfig {
                     kind: ccl.buffer_kind,
                     n_slots: ccl.n_slots,
-                    poll_ps: (ccl.backpressure == Backpressure::Poll).then_some(machine.poll_ps),
+                    poll_ps: (ccl.backpressure == Backpressure::Poll).then_some(self.topology.poll_ps()),
                     credit_bytes: u64::from(ccl.ipcq_credit_size_bytes),
                 },
                 cancel: options.cancel.as_deref(),
@@ -179,24 +180,26 @@ impl State {
         )
         .map_err(|stall| Failure::from(*stall))?;
         self.launches += 1;
+        let copies: Vec<bool> =
+            (0..program.tensors.len() as u32).map(|i| self.is_replicated(TensorId(i))).collect();
+        let replicated = |id: TensorId| copies[id.at()];
+        let facts = exec::Options {
+            threads: self.threads,
+            cubes: machine.cubes(),
+            pes: machine.pes(),
+            replicated: &replicated,
+        };
         let data = self.data && options.data.unwrap_or(true);
         if data {
-            let copies: Vec<bool> = (0..program.tensors.len() as u32).map(|i| self.is_replicated(TensorId(i))).collect();
-            let replicated = |id: TensorId| copies[id.at()];
             let mut store = std::mem::take(&mut self.store);
-            let facts = exec::Options {
-                threads: self.threads,
-                cubes: machine.cubes(),
-                pes: machine.pes(),
-                replicated: &replicated,
-            };
             let outcome = exec::execute(&program, &mut store, self.launches, &facts);
             self.store = store;
             warnings.extend(outcome?);
         } else if self.data {
             self.store.forget(&program);
         } else {
-            exec::commit(&program, &mut self.store, self.launches);
+            let outcome = exec::commit(&program, &mut self.store, self.launches, &facts);
+            warnings.extend(outcome?);
         }
         let end_ps = timing.end_ps;
         // Completion goes back the way the launch came.
@@ -207,7 +210,7 @@ impl State {
             timing,
             submitted_ps: start_ps - overhead_ps,
             issue,
-            slots: slots_kind,
+            slots: self.ccl.defaults.buffer_kind,
             fidelity: engine::Fidelity::Message,
         });
         Ok(Launched { index, simulated_ps: end_ps - start_ps, overhead_ps, program, computed: data, warnings })

@@ -7,12 +7,11 @@ use crate::diag::{Diagnostic, Failure};
 use crate::ir::{PeId, TensorId, TensorInfo};
 use crate::log::OpLog;
 use crate::placement::{Placement, Shards};
-use crate::store::{Store, Writer};
+use crate::store::Store;
 use crate::tl::{Newest, TensorState};
 use crate::topology::{BufferKind, Links, PeAt, Topology};
 use crate::ty::{Dir, ElementType};
 use crate::units::Ps;
-use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -49,6 +48,7 @@ impl State {
         let slices = (0..machine.pe_count())
             .map(|pe| FreeList::new(machine.hbm.slice_bytes.saturating_sub(rings(pe))))
             .collect();
+        let log = OpLog::new(Arc::new(machine.clone()));
         State {
             number: CONTEXTS.fetch_add(1, Ordering::Relaxed),
             topology: Rc::new(topology),
@@ -58,7 +58,7 @@ impl State {
             data: true,
             threads: None,
             device: 0,
-            log: OpLog::new(Arc::new(machine.clone())),
+            log,
             now: 0,
             deploy: 0,
             launches: 0,
@@ -198,10 +198,10 @@ impl State {
         let machine = self.topology.machine();
         let element = u64::from(shards.ty.bytes());
         let mut time = 0;
-        for (range, holder) in ranges {
+        for (range, have) in ranges {
             let bytes = (range.end - range.start) * element;
-            time += transfer::read_ps(&self.topology, holder, bytes);
-            for home in holders(&shards).map(|at| machine.pe(at)).filter(|&home| home != holder) {
+            time += have.first().map_or(0, |&pe| transfer::read_ps(&self.topology, pe, bytes));
+            for home in holders(&shards).map(|at| machine.pe(at)).filter(|home| !have.contains(home)) {
                 time += transfer::write_ps(&self.topology, home, bytes);
             }
         }
@@ -214,16 +214,7 @@ impl State {
         if !shards.is_replicated() {
             return Newest::Everywhere;
         }
-        let elements = (shards.tensor[0] * shards.tensor[1]) as u64;
-        let mut ranges: Vec<(Range<u64>, PeId)> = vec![];
-        for (range, version) in self.store.versions(id, 0..elements) {
-            if let Some(Writer::Op { holder, .. }) = version.map(|v| v.writer) {
-                match ranges.last_mut() {
-                    Some((r, h)) if r.end == range.start && *h == holder => r.end = range.end,
-                    _ => ranges.push((range, holder)),
-                }
-            }
-        }
+        let ranges = self.store.holders(id);
         if ranges.is_empty() { Newest::Everywhere } else { Newest::Ranges(ranges) }
     }
 

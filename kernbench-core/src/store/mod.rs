@@ -7,6 +7,7 @@
 //! Invariant: without data no bytes are allocated; with data none are before they are asked for.
 
 mod access;
+mod changes;
 mod versions;
 
 pub use versions::{Version, Writer};

@@ -81,6 +81,41 @@ impl Versions {
         })
     }
 
+    /// Nobody has written the range.
+    pub fn forget(&mut self, range: Range<u64>) {
+        if !range.is_empty() {
+            self.newest.remove(range);
+        }
+    }
+
+    /// The ranges last written by kernels, in order, each with everyone who holds that version.
+    pub fn holders(&self, range: Range<u64>) -> Vec<(Range<u64>, Vec<PeId>)> {
+        let mut all: Vec<(Range<u64>, Vec<PeId>)> = vec![];
+        for (part, version) in self.over(range) {
+            if !matches!(version, Some(Version { writer: Writer::Op { .. }, .. })) {
+                continue;
+            }
+            // Copies of one launch may cover a part of the range each: cut there.
+            let mut cuts = vec![part.start, part.end];
+            for held in self.held.values() {
+                let inside = |x: &u64| *x > part.start && *x < part.end;
+                let ends = held.overlapping(part.clone()).flat_map(|(r, _)| [r.start, r.end]);
+                cuts.extend(ends.filter(inside));
+            }
+            cuts.sort_unstable();
+            cuts.dedup();
+            for cut in cuts.windows(2).map(|w| w[0]..w[1]) {
+                let pes: Vec<PeId> =
+                    self.held.keys().copied().filter(|&pe| self.is_held(cut.clone(), pe)).collect();
+                match all.last_mut() {
+                    Some((r, p)) if r.end == cut.start && *p == pes => r.end = cut.end,
+                    _ => all.push((cut, pes)),
+                }
+            }
+        }
+        all
+    }
+
     /// Whether the copy of `pe` has the newest version of all of the range.
     pub fn is_held(&self, range: Range<u64>, pe: PeId) -> bool {
         self.over(range).all(|(part, version)| match version {

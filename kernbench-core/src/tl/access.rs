@@ -6,6 +6,7 @@ use super::view::Raw;
 use crate::diag::Diagnostic;
 use crate::ir::{Access, AccessId, PeId, SiteId};
 use crate::placement::{Piece, Rect, rects};
+use crate::topology::PeAt;
 
 impl Recorder {
     /// Records the access of a view; files a mistake and gives `None` if it is not one.
@@ -81,7 +82,7 @@ impl Recorder {
             let mut i = ranges.partition_point(|(r, _)| r.end <= at);
             while at < end {
                 let (until, holder) = match ranges.get(i) {
-                    Some((r, holder)) if r.start <= at => (r.end, *holder),
+                    Some((r, holders)) if r.start <= at => (r.end, self.nearest_of(holders.iter().copied())),
                     Some((r, _)) => (r.start, everywhere),
                     None => (end, everywhere),
                 };
@@ -115,12 +116,14 @@ impl Recorder {
         if self.at.sip == tensor.shards.sip && piece.is_held_by(self.at.cube, self.at.pe) {
             return self.pe;
         }
+        let (machine, sip) = (self.launch.topology.machine(), tensor.shards.sip);
+        self.nearest_of(piece.holders().map(|(cube, pe)| machine.pe(PeAt { sip, cube, pe })))
+    }
+
+    fn nearest_of(&self, holders: impl Iterator<Item = PeId>) -> PeId {
         let topology = &self.launch.topology;
-        let sip = tensor.shards.sip;
-        piece
-            .holders()
-            .map(|(cube, pe)| topology.machine().pe(crate::topology::PeAt { sip, cube, pe }))
-            .min_by_key(|&home| (topology.hops(self.pe, home), home))
+        holders
+            .min_by_key(|&home| (home != self.pe, topology.hops(self.pe, home), home))
             .unwrap_or(self.pe)
     }
 }

@@ -41,9 +41,9 @@ pub struct TensorState {
 pub enum Newest {
     /// All of them.
     Everywhere,
-    /// Element ranges, sorted and disjoint, with the one PE that holds the newest version;
+    /// Element ranges, sorted and disjoint, with the PEs that hold the newest version;
     /// everywhere outside of them.
-    Ranges(Vec<(Range<u64>, PeId)>),
+    Ranges(Vec<(Range<u64>, Vec<PeId>)>),
 }
 
 /// The PEs of a launch: the first PEs of the first cubes of some SIPs.
