@@ -4,6 +4,7 @@
 //! vectors only change which elements are computed together, never the order within one, so the bits
 //! are those of the plain loop on every host. Without fused multiply-add in hardware it is emulated.
 
+use super::steps;
 use super::tiles::View;
 use pulp::{Arch, Simd, WithSimd};
 
@@ -15,6 +16,9 @@ const KC: usize = 256;
 /// The most rows of a register block, and the most columns on any host.
 const MAX_MR: usize = 12;
 const MAX_NR: usize = 32;
+
+/// Side of the squares that are transposed at a time.
+const SQUARE: usize = 4;
 
 /// Packed operands, kept from product to product.
 #[derive(Debug, Default)]
@@ -28,29 +32,14 @@ pub(super) fn dot_floats(arch: Arch, packing: &mut Packing, a: View<f32>, b: Vie
     if out.is_empty() || a.cols == 0 {
         return;
     }
-    let (m, n) = (a.rows, b.cols);
-    // One operand is packed into panels of vectors, the other broadcast. Packing across memory order
-    // costs about a multiply-add of a whole vector; a narrow vector side wastes lanes.
-    let cost = |vector: View<f32>, lines: usize, width: usize| {
-        let pack = if vector.col == 1 { 1 } else { 12 };
-        width * pack + lines * width.next_multiple_of(MAX_NR / NV)
-    };
-    let swap = cost(b, m, n) > cost(a.t(), n, m) + 2 * m * n / a.cols;
-    arch.dispatch(Product {
-        packing,
-        a: if swap { b.t() } else { a },
-        b: if swap { a.t() } else { b },
-        swap,
-        out,
-    });
+    arch.dispatch(Product { packing, a, b, out });
 }
 
-/// `out += a * b`, or `out += (a * b)^T` if swapped.
+/// `out += a * b`: `b` is packed into panels of vectors, the elements of `a` are broadcast.
 struct Product<'a> {
     packing: &'a mut Packing,
     a: View<'a, f32>,
     b: View<'a, f32>,
-    swap: bool,
     out: &'a mut [f32],
 }
 
@@ -59,7 +48,7 @@ impl WithSimd for Product<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Product { packing, a, b, swap, out } = self;
+        let Product { packing, a, b, out } = self;
         let (m, n, depth, nr) = (a.rows, b.cols, a.cols, NV * S::F32_LANES);
         for k in (0..depth).step_by(KC) {
             let kc = KC.min(depth - k);
@@ -81,7 +70,7 @@ impl WithSimd for Product<'_> {
                             &packing.broadcast[r * kc..][..kc]
                         }
                     };
-                    let target = Target { swap, i, j, width, m, n };
+                    let target = Target { i, j, width, n };
                     let rows = match m - i {
                         12.. if S::F32_LANES >= 16 => block::<S, 12>(simd, panel, line, &target, out),
                         8.. if S::F32_LANES >= 16 => block::<S, 8>(simd, panel, line, &target, out),
@@ -99,11 +88,9 @@ impl WithSimd for Product<'_> {
 
 /// Where a register block lies in the output.
 struct Target {
-    swap: bool,
     i: usize,
     j: usize,
     width: usize,
-    m: usize,
     n: usize,
 }
 
@@ -111,7 +98,7 @@ impl Target {
     /// The position of an element of the block in the output.
     #[inline(always)]
     fn at(&self, i: usize, j: usize) -> usize {
-        if self.swap { (self.j + j) * self.m + self.i + i } else { (self.i + i) * self.n + self.j + j }
+        (self.i + i) * self.n + self.j + j
     }
 }
 
@@ -128,7 +115,7 @@ fn block<'l, S: Simd, const MR: usize>(
     let kc = panel.len() / NV;
     let lines: [&[f32]; MR] = std::array::from_fn(|i| &line(to.i + i)[..kc]);
     let nr = NV * S::F32_LANES;
-    let direct = !to.swap && to.width == nr;
+    let direct = to.width == nr;
     let mut edge = [[0.0; MAX_NR]; MR];
     let mut acc = [[simd.splat_f32s(0.0); NV]; MR];
     for i in 0..MR {
@@ -190,37 +177,31 @@ fn pack_panel(
         }
         return;
     }
-    // Transposed: four by four, so that both sides move whole vectors.
+    // Transposed: square by square, so that both sides move whole vectors.
+    let start = |c: usize| (j + c) * b.col + k * b.row;
     let mut col = 0;
-    while col < width {
-        let lines = 4.min(width - col);
-        let start = |c: usize| (j + col + c) * b.col + k * b.row;
-        if lines == 4 && b.row == 1 {
-            let from: [&[f32]; 4] = std::array::from_fn(|c| &b.data[start(c)..][..kc]);
-            let mut quads = to.chunks_exact_mut(4 * nr);
-            let mut i = 0;
-            for rows in &mut quads {
-                let block: [[f32; 4]; 4] =
-                    std::array::from_fn(|c| [from[c][i], from[c][i + 1], from[c][i + 2], from[c][i + 3]]);
-                for (r, row) in rows.chunks_exact_mut(nr).enumerate() {
-                    row[col..col + 4].copy_from_slice(&[block[0][r], block[1][r], block[2][r], block[3][r]]);
-                }
-                i += 4;
-            }
-            for (r, row) in quads.into_remainder().chunks_exact_mut(nr).enumerate() {
-                for c in 0..4 {
-                    row[col + c] = from[c][i + r];
-                }
-            }
-        } else {
-            for c in 0..lines {
-                let from = b.data[start(c)..].iter().step_by(b.row);
-                for (row, x) in to.chunks_exact_mut(nr).zip(from) {
-                    row[col + c] = *x;
-                }
+    while b.row == 1 && col + SQUARE <= width {
+        let from: [&[[f32; SQUARE]]; SQUARE] =
+            std::array::from_fn(|c| b.data[start(col + c)..][..kc].as_chunks().0);
+        for (i, rows) in to.chunks_exact_mut(SQUARE * nr).enumerate() {
+            let square: [[f32; SQUARE]; SQUARE] = std::array::from_fn(|c| from[c][i]);
+            for (r, row) in rows.chunks_exact_mut(nr).enumerate() {
+                let line: [f32; SQUARE] = std::array::from_fn(|c| square[c][r]);
+                row[col..col + SQUARE].copy_from_slice(&line);
             }
         }
-        col += lines;
+        for i in kc / SQUARE * SQUARE..kc {
+            for c in col..col + SQUARE {
+                to[i * nr + c] = b.data[start(c) + i];
+            }
+        }
+        col += SQUARE;
+    }
+    for c in col..width {
+        let from = b.data[start(c)..].iter().step_by(b.row);
+        for (row, x) in to.chunks_exact_mut(nr).zip(from) {
+            row[c] = *x;
+        }
     }
 }
 
@@ -234,17 +215,13 @@ pub(super) fn dot_ints(arch: Arch, a: View<i32>, b: View<i32>, out: &mut [i32]) 
         for k in 0..a.cols {
             let x = a.data[i * a.row + k * a.col];
             let from = &b.data[k * b.row..];
-            arch.dispatch(
-                #[inline(always)]
-                || {
-                    let add = |(o, y): (&mut i32, &i32)| *o = o.wrapping_add(x.wrapping_mul(*y));
-                    if b.col == 1 {
-                        row.iter_mut().zip(&from[..n]).for_each(add);
-                    } else {
-                        row.iter_mut().zip(from.iter().step_by(b.col)).for_each(add);
-                    }
-                },
-            );
+            if b.col == 1 {
+                steps::accumulate(arch, row, &from[..n], |o, y: i32| o.wrapping_add(x.wrapping_mul(y)));
+            } else {
+                for (o, y) in row.iter_mut().zip(from.iter().step_by(b.col)) {
+                    *o = o.wrapping_add(x.wrapping_mul(*y));
+                }
+            }
         }
     }
 }

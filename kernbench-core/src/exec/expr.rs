@@ -223,10 +223,7 @@ fn fold<T: Copy>(
     if axis == Axis::Rows {
         let mut acc = vec![from; cols];
         for line in v.chunks_exact(cols.max(1)).take(rows) {
-            arch.dispatch(
-                #[inline(always)]
-                || acc.iter_mut().zip(line).for_each(|(a, x)| *a = f(*a, *x)),
-            );
+            steps::accumulate(arch, &mut acc, line, f);
         }
         *v = acc;
         return;
@@ -236,6 +233,8 @@ fn fold<T: Copy>(
         return;
     }
     let mut row = 0;
+    // Indexed, so that the compiler sees eight independent chains.
+    #[allow(clippy::needless_range_loop)]
     while row + LINES <= rows {
         let block = &v[row * cols..][..LINES * cols];
         let lines: [&[T]; LINES] = std::array::from_fn(|i| &block[i * cols..][..cols]);
@@ -330,7 +329,7 @@ fn floats<'b>(
     let (data, one): (&[f32], bool) = match *arg {
         Arg::F { data, row: stride, one } => (&data[row * stride..], one),
         Arg::Step { index, one, float: true } => (&regs[index].f, one),
-        _ => (&[0.0], true),
+        _ => return &[],
     };
     spread(data, one, matches!(arg, Arg::Step { .. }), at, w, fill)
 }
@@ -346,7 +345,7 @@ fn ints<'b>(
     let (data, one): (&[i32], bool) = match *arg {
         Arg::I { data, row: stride, one } => (&data[row * stride..], one),
         Arg::Step { index, one, float: false } => (&regs[index].i, one),
-        _ => (&[0], true),
+        _ => return &[],
     };
     spread(data, one, matches!(arg, Arg::Step { .. }), at, w, fill)
 }
@@ -366,7 +365,7 @@ fn spread<'b, T: Copy>(
     if w == 1 {
         return &data[..1];
     }
-    fill.clear();
     fill.resize(w, data[0]);
+    fill.fill(data[0]);
     fill
 }

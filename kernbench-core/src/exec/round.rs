@@ -11,31 +11,33 @@ pub(super) const fn is_float(ty: ElementType) -> bool {
     matches!(ty, ElementType::F16 | ElementType::Bf16 | ElementType::F32)
 }
 
-/// Rounds every value to nearest even in `ty`, and makes every NaN the canonical quiet one: which of
-/// two NaNs an addition returns differs between hosts.
+/// The value, but one quiet NaN for all: which of two NaNs an addition returns differs between hosts.
 #[inline(always)]
-pub(super) fn round_floats(ty: ElementType, values: &mut [f32]) {
-    for x in &mut *values {
-        *x = if x.is_nan() { f32::NAN } else { *x };
-    }
-    match ty {
-        ElementType::F16 => {
-            let mut half = [f16::ZERO; CHUNK];
-            for part in values.chunks_mut(CHUNK) {
-                let half = &mut half[..part.len()];
-                half.convert_from_f32_slice(part);
-                half.convert_to_f32_slice(part);
-            }
-        }
-        ElementType::Bf16 => {
-            for x in values {
-                let bits = x.to_bits();
-                let up = 0x7FFF + ((bits >> 16) & 1);
-                *x = if x.is_nan() { f32::NAN } else { f32::from_bits(bits.wrapping_add(up) & 0xFFFF_0000) };
-            }
-        }
-        _ => {}
-    }
+pub(super) fn canonical(x: f32) -> f32 {
+    if x.is_nan() { f32::NAN } else { x }
+}
+
+/// Rounds to the nearest f16, ties to even. By hand, so that loops over it become vector code.
+#[inline(always)]
+pub(super) fn to_f16(x: f32) -> f32 {
+    const MIN_NORMAL: u32 = 0x3880_0000; // 2^-14
+    const OVERFLOW: u32 = 0x4780_0000; // 2^16
+    let bits = x.to_bits() & 0x7FFF_FFFF;
+    let up = 0xFFF + ((bits >> 13) & 1);
+    let normal = bits.wrapping_add(up) & !0x1FFF;
+    let normal = if normal >= OVERFLOW { f32::INFINITY } else { f32::from_bits(normal) };
+    // Below the normal numbers f16 is a grid of 2^-24, as is f32 between 1/2 and 1.
+    let subnormal = (f32::from_bits(bits) + 0.5) - 0.5;
+    let magnitude = if bits < MIN_NORMAL { subnormal } else { normal };
+    if x.is_nan() { f32::NAN } else { magnitude.copysign(x) }
+}
+
+/// Rounds to the nearest bf16, ties to even.
+#[inline(always)]
+pub(super) fn to_bf16(x: f32) -> f32 {
+    let bits = x.to_bits();
+    let up = 0x7FFF + ((bits >> 16) & 1);
+    if x.is_nan() { f32::NAN } else { f32::from_bits(bits.wrapping_add(up) & 0xFFFF_0000) }
 }
 
 /// Wraps every value to the width of `ty`, as Rust's `as` between integers.

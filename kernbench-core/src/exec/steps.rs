@@ -3,31 +3,90 @@
 //! Floats compute in f32, each function rounding once in f32; i32 wraps. Exponential, logarithm and
 //! hyperbolic tangent are those of `libm`, so the bits do not depend on the host's C library.
 
-use super::round::{float_to_int, int_to_float, round_floats, wrap_ints};
+use super::round::{canonical, float_to_int, int_to_float, to_bf16, to_f16, wrap_ints};
 use crate::ir::Fun;
 use crate::ty::ElementType;
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 
-/// Applies `f` to each element.
+/// An element-wise loop. Not a closure: only a method that is always inlined is compiled for the
+/// vectors of the host.
+struct Loop<'a, O, X, F>(&'a mut [O], X, F);
+
+impl<O, A: Copy, F: Fn(A) -> O> WithSimd for Loop<'_, O, [&[A]; 1], F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Loop(o, [a], f) = self;
+        for (o, a) in o.iter_mut().zip(a) {
+            *o = f(*a);
+        }
+    }
+}
+
+impl<O, A: Copy, F: Fn(A, A) -> O> WithSimd for Loop<'_, O, [&[A]; 2], F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Loop(o, [a, b], f) = self;
+        for ((o, a), b) in o.iter_mut().zip(a).zip(b) {
+            *o = f(*a, *b);
+        }
+    }
+}
+
+impl<O, M: Copy, A: Copy, F: Fn(M, A, A) -> O> WithSimd for Loop<'_, O, (&[M], [&[A]; 2]), F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Loop(o, (m, [a, b]), f) = self;
+        for (((o, m), a), b) in o.iter_mut().zip(m).zip(a).zip(b) {
+            *o = f(*m, *a, *b);
+        }
+    }
+}
+
+impl<O: Copy, A: Copy, F: Fn(O, A) -> O> WithSimd for Loop<'_, O, &[A], F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Loop(o, a, f) = self;
+        for (o, a) in o.iter_mut().zip(a) {
+            *o = f(*o, *a);
+        }
+    }
+}
+
+impl<O: Copy, F: Fn(O) -> O> WithSimd for Loop<'_, O, (), F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Loop(o, (), f) = self;
+        for o in o {
+            *o = f(*o);
+        }
+    }
+}
+
 fn map1<A: Copy, O>(arch: Arch, o: &mut [O], a: &[A], f: impl Fn(A) -> O) {
-    arch.dispatch(
-        #[inline(always)]
-        || o.iter_mut().zip(a).for_each(|(o, a)| *o = f(*a)),
-    );
+    arch.dispatch(Loop(o, [a], f));
 }
 
-fn map2<A: Copy, O>(arch: Arch, o: &mut [O], [a, b]: [&[A]; 2], f: impl Fn(A, A) -> O) {
-    arch.dispatch(
-        #[inline(always)]
-        || o.iter_mut().zip(a).zip(b).for_each(|((o, a), b)| *o = f(*a, *b)),
-    );
+fn map2<A: Copy, O>(arch: Arch, o: &mut [O], args: [&[A]; 2], f: impl Fn(A, A) -> O) {
+    arch.dispatch(Loop(o, args, f));
 }
 
-fn map3<M: Copy, A: Copy, O>(arch: Arch, o: &mut [O], m: &[M], [a, b]: [&[A]; 2], f: impl Fn(M, A, A) -> O) {
-    arch.dispatch(
-        #[inline(always)]
-        || o.iter_mut().zip(m).zip(a).zip(b).for_each(|(((o, m), a), b)| *o = f(*m, *a, *b)),
-    );
+fn map3<M: Copy, A: Copy, O>(arch: Arch, o: &mut [O], m: &[M], args: [&[A]; 2], f: impl Fn(M, A, A) -> O) {
+    arch.dispatch(Loop(o, (m, args), f));
+}
+
+/// Folds each element of `a` into that of `o`.
+pub(super) fn accumulate<O: Copy, A: Copy>(arch: Arch, o: &mut [O], a: &[A], f: impl Fn(O, A) -> O) {
+    arch.dispatch(Loop(o, a, f));
 }
 
 /// The larger; NaN if either is; +0 is larger than -0.
@@ -119,18 +178,22 @@ pub(super) fn select<T: Copy>(arch: Arch, o: &mut [T], mask: &[i32], args: [&[T]
     map3(arch, o, mask, args, |m, x, y| if m != 0 { x } else { y });
 }
 
-/// Rounds to a floating-point type.
+/// Rounds to a floating-point type, in place.
 pub(super) fn round(arch: Arch, ty: ElementType, values: &mut [f32]) {
-    arch.dispatch(
-        #[inline(always)]
-        || round_floats(ty, values),
-    );
+    match ty {
+        ElementType::F16 => arch.dispatch(Loop(values, (), to_f16)),
+        ElementType::Bf16 => arch.dispatch(Loop(values, (), to_bf16)),
+        _ => arch.dispatch(Loop(values, (), canonical)),
+    }
 }
 
 /// A cast between floating-point types.
 pub(super) fn float_to_float(arch: Arch, ty: ElementType, o: &mut [f32], a: &[f32]) {
-    o.copy_from_slice(a);
-    round(arch, ty, o);
+    match ty {
+        ElementType::F16 => map1(arch, o, a, to_f16),
+        ElementType::Bf16 => map1(arch, o, a, to_bf16),
+        _ => map1(arch, o, a, canonical),
+    }
 }
 
 /// A cast between integer types.

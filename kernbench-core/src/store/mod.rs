@@ -2,7 +2,7 @@
 //!
 //! A tensor has one logical row-major array, however many replicas it has: a read always takes the
 //! newest version, so the bytes of a stale replica can never be seen. Which replica holds the newest
-//! version is told by the [`Version`] of each range.
+//! version is told by the [`Version`](crate::store::Version) of each range.
 //!
 //! Invariant: without data no bytes are allocated; with data none are before they are asked for.
 

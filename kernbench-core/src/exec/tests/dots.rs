@@ -44,6 +44,29 @@ fn a_dot_is_the_plain_chain_of_fused_multiply_adds() {
     }
 }
 
+/// Hosts without vectors or without AVX-512 give the same bits.
+#[test]
+fn every_instruction_set_gives_the_same_bits() {
+    use super::super::dot::{Packing, dot_floats};
+    use super::super::tiles::View;
+    let mut r = Random(13);
+    let (m, k, n) = (13, 37, 45);
+    let [a, b] = [m * k, k * n].map(|len| (0..len).map(|_| r.below(1000) as f32 / 7.0).collect::<Vec<_>>());
+    let run = |arch| {
+        let mut out = vec![0.0; m * n];
+        let a = View { data: &a, rows: m, cols: k, row: k, col: 1 };
+        let b = View { data: &b, rows: k, cols: n, row: n, col: 1 };
+        dot_floats(arch, &mut Packing::default(), a, b, &mut out);
+        out
+    };
+    let best = run(pulp::Arch::new());
+    assert_eq!(best, run(pulp::Arch::Scalar));
+    #[cfg(target_arch = "x86_64")]
+    if let Some(v3) = pulp::x86::V3::try_new() {
+        assert_eq!(best, run(pulp::Arch::V3(v3)));
+    }
+}
+
 #[test]
 fn integers_accumulate_in_i32_and_wrap() {
     for (ty, input) in [(I8, vec![0x80u8, 0x80, 0x7F, 1]), (U8, vec![255, 254, 3, 1])] {
