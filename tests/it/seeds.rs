@@ -141,3 +141,18 @@ fn short_prefill_no_ring_kv_traffic() {
     assert_eq!(inter_cube(&run), 0);
     assert_eq!(run.ctx.op_log().count("dma_write"), 8);
 }
+
+#[test]
+fn peek() {
+    let run = run_decode_short(2, 4);
+    let log = run.ctx.op_log();
+    let topo = run.ctx.topology();
+    let name = |pe| { let at = topo.machine().at(pe); [at.sip, at.cube, at.pe] };
+    println!("{}", log.launches[0].program.listing(&name));
+    println!("{}", log.logical().lines().take(60).collect::<Vec<_>>().join("\n"));
+    println!("{}", log.timed_text().lines().take(30).collect::<Vec<_>>().join("\n"));
+    let run = run_prefill_short(2, 4);
+    let log = run.ctx.op_log();
+    println!("{}", log.launches[0].program.listing(&name));
+    println!("{:#?}", kernbench::core::report::Report::of(&log, 0));
+}
