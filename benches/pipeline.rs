@@ -50,7 +50,10 @@ fn recording(c: &mut Criterion) {
     assert_eq!(draft.0.pes.len(), 256);
     assert!(draft.0.pes.iter().all(|pe| pe.ops.len() >= 4096), "{}", draft.0.pes[1].ops.len());
     let mut group = c.benchmark_group("recording");
-    group.throughput(Throughput::Elements(ops as u64)).sample_size(10).measurement_time(Duration::from_secs(6));
+    group
+        .throughput(Throughput::Elements(ops as u64))
+        .sample_size(10)
+        .measurement_time(Duration::from_secs(6));
     group.bench_function("decode loop, 256 PEs x 4096 ops", |b| {
         b.iter_batched(
             || (),

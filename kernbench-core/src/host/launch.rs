@@ -1,13 +1,13 @@
 //! A launch: record, check, simulate, execute.
 
 use super::state::{State, ring_bytes};
+use crate::ccl::Backpressure;
 use crate::diag::{Diagnostic, Failure};
 use crate::engine::{self, SlotConfig};
 use crate::exec;
 use crate::ir::{Draft, PeId, Program, TensorId};
 use crate::log::LaunchLog;
 use crate::tl::{self, Grid, Kernel, Launch};
-use crate::ccl::Backpressure;
 use crate::topology::{BufferKind, IssueMode};
 use crate::units::Ps;
 use crate::verify::{Facts, verify};
@@ -162,7 +162,14 @@ impl State {
         let (program, mut warnings) = self.verify(self.record(name, kernel, options)?, options)?;
         let program = Arc::new(program);
         if options.dry_run {
-            return Ok(Launched { index: 0, simulated_ps: 0, overhead_ps: 0, program, computed: false, warnings });
+            return Ok(Launched {
+                index: 0,
+                simulated_ps: 0,
+                overhead_ps: 0,
+                program,
+                computed: false,
+                warnings,
+            });
         }
         let overhead_ps = self.topology.launch_ps();
         let start_ps = self.now + overhead_ps;
@@ -221,6 +228,13 @@ impl State {
             slots: self.ccl.defaults.buffer_kind,
             fidelity: engine::Fidelity::Message,
         });
-        Ok(Launched { index, simulated_ps: end_ps - start_ps, overhead_ps, program, computed: data, warnings })
+        Ok(Launched {
+            index,
+            simulated_ps: end_ps - start_ps,
+            overhead_ps,
+            program,
+            computed: data,
+            warnings,
+        })
     }
 }

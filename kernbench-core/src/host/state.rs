@@ -85,7 +85,12 @@ impl State {
         if shape.iter().any(|&n| n > u32::MAX as usize) {
             return Err(Diagnostic::error(
                 "KB0609",
-                format!("tensor `{name}` of shape [{}, {}] has a dimension past {}", shape[0], shape[1], u32::MAX),
+                format!(
+                    "tensor `{name}` of shape [{}, {}] has a dimension past {}",
+                    shape[0],
+                    shape[1],
+                    u32::MAX
+                ),
             )
             .help("split it into several tensors")
             .into());
@@ -167,9 +172,12 @@ impl State {
     pub(super) fn read(&self, id: TensorId) -> Result<&[u8], Failure> {
         let name = self.info(id).map_or("?", |i| &i.name);
         if !self.data {
-            return Err(Diagnostic::error("KB0610", format!("`{name}` has no values: the context only keeps time"))
-                .help("run with data, or do not read the tensor")
-                .into());
+            return Err(Diagnostic::error(
+                "KB0610",
+                format!("`{name}` has no values: the context only keeps time"),
+            )
+            .help("run with data, or do not read the tensor")
+            .into());
         }
         if let Some(gap) = self.store.unwritten(id) {
             let width = self.info(id).map_or(1, |i| i.shape[1].max(1)) as u64;
