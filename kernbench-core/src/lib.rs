@@ -2,6 +2,8 @@
 //!
 //! Modules in the order in which data flows through them.
 
+/// The configuration of collectives, `ccl.yaml`.
+pub mod ccl;
 /// What a user is told when something is wrong.
 pub mod diag;
 /// The typed op graph of one launch.
@@ -12,6 +14,7 @@ pub mod topology;
 pub mod ty;
 /// Time, bandwidth and rates, in integers.
 pub mod units;
+mod yaml;
 
 /// The simulator of time.
 pub mod engine;
