@@ -5,7 +5,7 @@ use super::queue::EventKind;
 use super::sim::Simulation;
 use super::state::Wait;
 use super::wires::Wires;
-use crate::ir::{Engine, OpId, PeId, Program};
+use crate::ir::{Engine, OpId, Program};
 use crate::ty::Group;
 use crate::units::Ps;
 use std::ops::Range;
@@ -36,8 +36,8 @@ impl Groups {
     pub fn new(fabric: &dyn Fabric, program: &Program) -> Self {
         let machine = fabric.machine();
         let mut groups = Groups { meetings: vec![], of_pe: vec![[0; 2]; program.pes.len()] };
-        let sizes = [machine.pes(), machine.pes() * machine.cubes()];
-        for (which, size) in sizes.into_iter().enumerate() {
+        let sizes = [(Group::Cube, machine.pes()), (Group::Sip, machine.pes() * machine.cubes())];
+        for (which, size) in sizes {
             let group = |p: usize| program.pes[p].pe.0 / size;
             for p in 0..program.pes.len() {
                 if p == 0 || group(p - 1) != group(p) {
@@ -50,28 +50,23 @@ impl Groups {
                     });
                 }
                 let meeting = groups.meetings.len() - 1;
-                groups.of_pe[p][which] = meeting as u32;
+                groups.of_pe[p][which as usize] = meeting as u32;
                 let meeting = &mut groups.meetings[meeting];
                 meeting.members.end = p as u32 + 1;
-                meeting.back_ps = meeting.back_ps.max(path_ps(fabric, which, program.pes[p].pe));
+                meeting.back_ps = meeting.back_ps.max(fabric.release_ps(which, program.pes[p].pe));
             }
         }
         groups
     }
 }
 
-fn path_ps(fabric: &dyn Fabric, which: usize, pe: PeId) -> Ps {
-    if which == 0 { fabric.barrier_cube_ps(pe) } else { fabric.barrier_sip_ps(pe) }
-}
-
 impl<W: Wires> Simulation<'_, W> {
     /// A PE arrives at a barrier; the last one lets all leave at the latest arrival at the meeting
     /// point plus the longest path back.
     pub fn meet(&mut self, p: usize, op: OpId, group: Group, now: Ps) {
-        let which = group as usize;
         let id = self.id(p, op);
-        let path = path_ps(self.fabric, which, self.pe_program(p).pe);
-        let index = self.groups.of_pe[p][which];
+        let path = self.fabric.barrier_ps(group, self.pe_program(p).pe);
+        let index = self.groups.of_pe[p][group as usize];
         self.pes[p].wait[SYNC] = Wait::Barrier(index);
         let meeting = &mut self.groups.meetings[index as usize];
         // Of equal arrivals the lowest id, whatever the order in which they are handled.

@@ -1,8 +1,9 @@
 //! What a simulation asks of a machine, and the paths it has asked for, compiled to flat tables.
 
 use crate::ir::PeId;
-use crate::topology::{EdgeId, Machine, NodeId, Route, Wire};
-use crate::units::{Ps, Rate};
+use crate::topology::{EdgeId, Machine, NodeId, NodeKind, Route, Topology, Wire};
+use crate::ty::Group;
+use crate::units::Ps;
 use rustc_hash::FxHashMap;
 
 /// The part of a topology that time depends on.
@@ -16,10 +17,53 @@ pub(crate) trait Fabric {
     fn dma_route(&self, issuer: PeId, home: PeId) -> Route;
     fn message_route(&self, from: PeId, to: PeId) -> Route;
     fn host_route(&self, home: PeId) -> Route;
-    /// The path of commands from a PE to its cube's M_CPU.
-    fn barrier_cube_ps(&self, pe: PeId) -> Ps;
-    /// The path of commands from a PE to its SIP's IO_CPU.
-    fn barrier_sip_ps(&self, pe: PeId) -> Ps;
+    /// A credit on its way from a receiver to a sender.
+    fn credit_ps(&self, from: PeId, to: PeId, bytes: u64) -> Ps;
+    /// From a PE to where its group meets, and back.
+    fn barrier_ps(&self, group: Group, pe: PeId) -> Ps;
+    fn release_ps(&self, group: Group, pe: PeId) -> Ps;
+}
+
+impl Fabric for Topology {
+    fn machine(&self) -> &Machine {
+        self.machine()
+    }
+    fn edge_count(&self) -> usize {
+        self.edge_count()
+    }
+    fn wire(&self, edge: EdgeId) -> &Wire {
+        self.wire(edge)
+    }
+    fn overhead_ps(&self, node: NodeId) -> Ps {
+        self.overhead_ps(node)
+    }
+    fn gathers(&self, node: NodeId) -> bool {
+        self.node_kind(node) == NodeKind::PcieEp
+    }
+    fn dma_route(&self, issuer: PeId, home: PeId) -> Route {
+        self.dma_route(issuer, home)
+    }
+    fn message_route(&self, from: PeId, to: PeId) -> Route {
+        self.message_route(from, to)
+    }
+    fn host_route(&self, home: PeId) -> Route {
+        self.host_route(home)
+    }
+    fn credit_ps(&self, from: PeId, to: PeId, bytes: u64) -> Ps {
+        self.credit_route(from, to).credit_ps(bytes)
+    }
+    fn barrier_ps(&self, group: Group, pe: PeId) -> Ps {
+        match group {
+            Group::Cube => self.barrier_cube_ps(pe),
+            Group::Sip => self.barrier_sip_ps(pe),
+        }
+    }
+    fn release_ps(&self, group: Group, pe: PeId) -> Ps {
+        match group {
+            Group::Cube => self.release_cube_ps(pe),
+            Group::Sip => self.release_sip_ps(pe),
+        }
+    }
 }
 
 /// One edge of a path and the node it leads to.
@@ -53,7 +97,6 @@ pub(super) struct Path {
     pub len: u32,
     /// A command or response along it: overheads and propagation.
     pub empty_ps: Ps,
-    pub bottleneck: Option<Rate>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,12 +151,7 @@ impl Paths {
                 gathers: !sink && fabric.gathers(wire.to),
             });
         }
-        self.paths.push(Path {
-            first,
-            len: route.edges.len() as u32,
-            empty_ps: route.overhead_ps + route.propagation_ps,
-            bottleneck: route.bottleneck,
-        });
+        self.paths.push(Path { first, len: route.edges.len() as u32, empty_ps: route.response_ps() });
         PathId(self.paths.len() as u32 - 1)
     }
 }

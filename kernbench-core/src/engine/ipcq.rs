@@ -68,9 +68,7 @@ impl Links {
             let (mut path, mut credit_ps) = (PathId(0), 0);
             if count > 0 {
                 path = paths.get(fabric, Purpose::Message, link.from, link.to);
-                let back = paths.get(fabric, Purpose::Message, link.to, link.from);
-                let back = paths.path(back);
-                credit_ps = back.empty_ps + back.bottleneck.map_or(0, |b| b.time(slots.credit_bytes));
+                credit_ps = fabric.credit_ps(link.to, link.from, slots.credit_bytes);
             }
             LinkState { credits: slots.n_slots, waiting: NO_OP, first, path, credit_ps }
         });
@@ -149,6 +147,7 @@ impl<W: Wires> Simulation<'_, W> {
         }
         self.pes[p].channel_busy = true;
         let id = self.id(p, op);
+        let path = self.paths.path(path);
         self.wires.start(&mut self.queue, id, path, Load::message(bytes), Sink::Pe, now);
     }
 

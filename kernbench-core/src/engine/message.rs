@@ -5,7 +5,7 @@
 //! everything, whichever is later. Alone on the machine this is exact to the picosecond, because
 //! arrivals of equal flits are convex in their number, so that only the first and the last bind.
 
-use super::fabric::{PathId, Paths};
+use super::fabric::{Hop, Path, Paths};
 use super::hbm::Channels;
 use super::queue::{Event, EventKind, Queue};
 use super::wires::{Arrival, Load, Notice, Sink, Wires};
@@ -45,13 +45,54 @@ impl Train {
 
 #[derive(Clone, Copy, Debug)]
 struct Flight {
-    path: PathId,
-    hop: u32,
-    load: Load,
-    sink: Sink,
     train: Train,
     /// Where it would be alone on the machine.
     alone: Train,
+    /// The next hop, and one past the last.
+    hop: u32,
+    stop: u32,
+    /// Nothing has left yet.
+    at_source: bool,
+    /// The first flit is short, too.
+    all_short: bool,
+    /// Full flits, short flits, and the bytes of one of those.
+    full: u64,
+    short: u64,
+    short_bytes: u64,
+    load: Load,
+    sink: Sink,
+}
+
+impl Flight {
+    fn new(path: Path, load: Load, sink: Sink, at: Ps, flit: u64) -> Self {
+        let train = Train { head: at, tail: at };
+        let short_bytes = load.run_bytes % flit;
+        Flight {
+            train,
+            alone: train,
+            hop: path.first,
+            stop: path.first + path.len,
+            at_source: true,
+            all_short: load.run_bytes < flit,
+            full: load.runs * (load.run_bytes / flit),
+            short: if short_bytes == 0 { 0 } else { load.runs },
+            short_bytes,
+            load,
+            sink,
+        }
+    }
+
+    fn drain(&self, hop: &Hop, flit: u64) -> Drain {
+        let short = if self.short == 0 { hop.flit_ps } else { hop.flit_time(self.short_bytes, flit) };
+        Drain {
+            first: if self.all_short { short } else { hop.flit_ps },
+            last: short,
+            all: self.full * hop.flit_ps + self.short * short,
+            propagation: hop.propagation_ps,
+            overhead: hop.overhead_ps,
+            gathers: hop.gathers,
+        }
+    }
 }
 
 /// The state of all edges and of the transfers on them.
@@ -93,9 +134,8 @@ impl MessageWires {
 }
 
 impl Wires for MessageWires {
-    fn start(&mut self, queue: &mut Queue, id: u32, path: PathId, load: Load, sink: Sink, at: Ps) {
-        let train = Train { head: at, tail: at };
-        let flight = Flight { path, hop: 0, load, sink, train, alone: train };
+    fn start(&mut self, queue: &mut Queue, id: u32, path: Path, load: Load, sink: Sink, at: Ps) {
+        let flight = Flight::new(path, load, sink, at, self.flit_bytes);
         let place = match self.unused.pop() {
             Some(place) => {
                 self.flights[place as usize] = flight;
@@ -112,36 +152,26 @@ impl Wires for MessageWires {
 
     fn event(&mut self, queue: &mut Queue, paths: &Paths, event: Event) -> Notice {
         let place = self.place[event.id as usize];
-        let mut flight = self.flights[place as usize];
-        let path = paths.path(flight.path);
-        if flight.hop == path.len {
+        let flight = &mut self.flights[place as usize];
+        if flight.hop == flight.stop {
+            let flight = *flight;
             self.unused.push(place);
-            let left_ps = (path.len == 0).then_some(event.time);
+            let left_ps = flight.at_source.then_some(event.time);
             return Notice { left_ps, arrival: Some(self.arrive(&flight)) };
         }
-        let hop = &paths.hops[(path.first + flight.hop) as usize];
-        let (flit, run) = (self.flit_bytes, flight.load.run_bytes);
-        let short = run % flit;
-        let short_ps = if short == 0 { 0 } else { hop.flit_time(short, flit) };
-        let drain = Drain {
-            first: if run < flit { short_ps } else { hop.flit_ps },
-            last: if short == 0 { hop.flit_ps } else { short_ps },
-            all: flight.load.runs * (run / flit * hop.flit_ps + short_ps),
-            propagation: hop.propagation_ps,
-            overhead: hop.overhead_ps,
-            gathers: hop.gathers,
-        };
+        let hop = &paths.hops[flight.hop as usize];
+        let drain = flight.drain(hop, self.flit_bytes);
         let mut start = flight.train.head;
         if hop.per_us > 0 {
             let free = &mut self.edge_free[hop.edge as usize];
             start = start.max(*free);
             *free = start + drain.all;
         }
-        let left_ps = (flight.hop == 0).then_some(start + drain.all);
+        let left_ps = flight.at_source.then_some(start + drain.all);
         flight.train = flight.train.over(start, &drain);
         flight.alone = flight.alone.over(flight.alone.head, &drain);
+        flight.at_source = false;
         flight.hop += 1;
-        self.flights[place as usize] = flight;
         queue.push(flight.train.head, EventKind::Head, event.id);
         Notice { left_ps, arrival: None }
     }

@@ -26,16 +26,16 @@ mod traffic;
 mod wires;
 
 pub(crate) use cost::gemm_mkn;
-pub(crate) use fabric::Fabric;
 pub use stall::{Blocked, Reason, Stall, WaitsFor};
 pub(crate) use stall::{intrinsic, pe_name};
 pub use timing::{Cause, OpRef, OpTiming, PeTiming, Timing};
-pub(crate) use traffic::traffic_on;
-pub use traffic::{Flow, Issuer, Passage};
+pub use traffic::{Flow, Issuer, Passage, traffic};
 
 use crate::ir::Program;
-use crate::topology::{BufferKind, IssueMode, Machine};
+use crate::topology::{BufferKind, IssueMode, Machine, Topology};
+
 use crate::units::Ps;
+use fabric::Fabric;
 use message::MessageWires;
 use sim::Simulation;
 use std::sync::atomic::AtomicBool;
@@ -111,11 +111,15 @@ impl Options<'_> {
 }
 
 /// Runs a program on a machine.
-pub(crate) fn simulate_on(
-    fabric: &dyn Fabric,
-    program: &Program,
-    options: &Options,
-) -> Result<Timing, Box<Stall>> {
+///
+/// # Errors
+///
+/// A [`Stall`] if ops are left that nothing can let go on, or if a limit of the options is reached.
+pub fn simulate(topology: &Topology, program: &Program, options: &Options) -> Result<Timing, Box<Stall>> {
+    simulate_on(topology, program, options)
+}
+
+fn simulate_on(fabric: &dyn Fabric, program: &Program, options: &Options) -> Result<Timing, Box<Stall>> {
     match options.fidelity {
         Fidelity::Message => {
             let wires = MessageWires::new(fabric.machine(), fabric.edge_count(), program.op_count());

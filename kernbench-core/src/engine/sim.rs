@@ -1,15 +1,15 @@
 //! The loop of a simulation: PEs issue, engines serve, completions wake what waits for them.
 
+use super::Options;
 use super::barrier::Groups;
 use super::cost::compute_ps;
-use super::fabric::{Fabric, PathId, Paths, Purpose};
+use super::fabric::{Fabric, Path, Paths, Purpose};
 use super::ipcq::Links;
 use super::queue::{Event, EventKind, Queue};
 use super::stall::{Reason, Stall};
 use super::state::{ENGINES, PENDING, Pe, Wait};
 use super::timing::{Cause, OpRef, PeTiming, Timing};
 use super::wires::{Arrival, Load, Sink, Wires};
-use super::{Options, fabric};
 use crate::ir::{Engine, OpId, OpKind, PeProgram, Program};
 use crate::topology::{IssueMode, Machine};
 use crate::units::Ps;
@@ -41,7 +41,7 @@ impl<'a, W: Wires> Simulation<'a, W> {
         let machine = fabric.machine();
         let cpu = &machine.pe_cpu;
         let first_reach = options.start_ps + cpu.start_ps + cpu.issue_ps + cpu.dispatch_ps;
-        let mut paths = fabric::Paths::default();
+        let mut paths = Paths::default();
         let mut pe_of = Vec::with_capacity(program.op_count());
         let mut pes = Vec::with_capacity(program.pes.len());
         for (p, pe) in program.pes.iter().enumerate() {
@@ -330,7 +330,7 @@ impl<'a, W: Wires> Simulation<'a, W> {
     }
 
     /// The path of the transfer under way.
-    fn dma_path(&mut self, p: usize, op: OpId) -> PathId {
+    fn dma_path(&mut self, p: usize, op: OpId) -> Path {
         let program = self.pe_program(p);
         let home = match self.kind(p, op) {
             OpKind::Load { access, .. } | OpKind::Store { access, .. } => {
@@ -339,7 +339,8 @@ impl<'a, W: Wires> Simulation<'a, W> {
             }
             _ => program.pe,
         };
-        self.paths.get(self.fabric, Purpose::Dma, program.pe, home)
+        let path = self.paths.get(self.fabric, Purpose::Dma, program.pe, home);
+        self.paths.path(path)
     }
 
     fn arrived(&mut self, p: usize, op: OpId, arrival: Arrival) {
@@ -348,7 +349,7 @@ impl<'a, W: Wires> Simulation<'a, W> {
             return self.delivered(p, op, arrival.done_ps);
         }
         let path = self.dma_path(p, op);
-        let response = arrival.done_ps + self.paths.path(path).empty_ps;
+        let response = arrival.done_ps + path.empty_ps;
         let e = self.kind(p, op).engine() as usize;
         self.pes[p].transfer[e] += 1;
         self.next_transfer(p, op, response);

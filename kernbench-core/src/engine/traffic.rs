@@ -6,6 +6,7 @@ use super::queue::Queue;
 use super::wires::{Load, Notice, Sink, Wires};
 use super::{Fidelity, queue::EventKind};
 use crate::ir::{PeId, Transfer};
+use crate::topology::Topology;
 use crate::units::Ps;
 
 /// Who moves the bytes of a flow.
@@ -41,7 +42,21 @@ pub struct Passage {
     pub contention_ps: Ps,
 }
 
-/// Moves all flows at once and says when each is done.
+/// Moves all flows at once over an idle machine and says when each is done.
+///
+/// ```
+/// use kernbench_core::engine::{Fidelity, Flow, Issuer, traffic};
+/// use kernbench_core::ir::{PeId, Transfer};
+/// let topology = kernbench_core::topology::Topology::default_machine();
+/// let transfer = Transfer { addr: 0, home: PeId(0), run_bytes: 16 << 10, runs: 1, stride_bytes: 0 };
+/// let own = Flow { issuer: Issuer::Dma(PeId(0)), transfer, start_ps: 0 };
+/// assert_eq!(traffic(&topology, &[own], Fidelity::Message)[0].end_ps, 77_000);
+/// ```
+#[must_use]
+pub fn traffic(topology: &Topology, flows: &[Flow], fidelity: Fidelity) -> Vec<Passage> {
+    traffic_on(topology, flows, fidelity)
+}
+
 pub(crate) fn traffic_on(fabric: &dyn Fabric, flows: &[Flow], fidelity: Fidelity) -> Vec<Passage> {
     match fidelity {
         Fidelity::Message => {
@@ -63,8 +78,9 @@ fn run(fabric: &dyn Fabric, flows: &[Flow], mut wires: impl Wires) -> Vec<Passag
             Issuer::HostWrite | Issuer::HostRead => (Purpose::Host, home, Sink::Hbm(home)),
         };
         let path = paths.get(fabric, purpose, from, home);
+        let path = paths.path(path);
         responses.push(match flow.issuer {
-            Issuer::Dma(_) | Issuer::HostRead => paths.path(path).empty_ps,
+            Issuer::Dma(_) | Issuer::HostRead => path.empty_ps,
             Issuer::Message(_) | Issuer::HostWrite => 0,
         });
         passages.push(Passage { end_ps: flow.start_ps, contention_ps: 0 });

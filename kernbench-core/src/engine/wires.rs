@@ -1,6 +1,6 @@
 //! The interface between what PEs do and how bytes move: the only place where fidelities differ.
 
-use super::fabric::{PathId, Paths};
+use super::fabric::{Path, Paths};
 use super::queue::{Event, Queue};
 use crate::ir::{PeId, Transfer};
 use crate::units::Ps;
@@ -66,7 +66,7 @@ pub(super) struct Arrival {
 /// A transfer has at least one byte, and an id at most one transfer in flight.
 pub(super) trait Wires {
     /// Lets transfer `id` leave its source at `at`, which is now or later.
-    fn start(&mut self, queue: &mut Queue, id: u32, path: PathId, load: Load, sink: Sink, at: Ps);
+    fn start(&mut self, queue: &mut Queue, id: u32, path: Path, load: Load, sink: Sink, at: Ps);
 
     /// Handles an event of the model's own kind.
     fn event(&mut self, queue: &mut Queue, paths: &Paths, event: Event) -> Notice;

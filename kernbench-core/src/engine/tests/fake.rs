@@ -3,6 +3,7 @@
 use crate::engine::Fabric;
 use crate::ir::PeId;
 use crate::topology::*;
+use crate::ty::Group;
 use crate::units::{Ps, Rate, ns};
 use std::collections::BTreeMap;
 
@@ -133,10 +134,14 @@ impl Fabric for Line {
     fn host_route(&self, home: PeId) -> Route {
         self.route(0, home.0, 2)
     }
-    fn barrier_cube_ps(&self, pe: PeId) -> Ps {
-        ns(2.0) * u64::from(1 + pe.0 % self.machine.pes())
+    fn credit_ps(&self, from: PeId, to: PeId, bytes: u64) -> Ps {
+        self.message_route(from, to).credit_ps(bytes)
     }
-    fn barrier_sip_ps(&self, pe: PeId) -> Ps {
-        ns(30.0) + self.barrier_cube_ps(pe)
+    fn barrier_ps(&self, group: Group, pe: PeId) -> Ps {
+        let cube = ns(2.0) * u64::from(1 + pe.0 % self.machine.pes());
+        cube + if group == Group::Sip { ns(30.0) } else { 0 }
+    }
+    fn release_ps(&self, group: Group, pe: PeId) -> Ps {
+        self.barrier_ps(group, pe)
     }
 }

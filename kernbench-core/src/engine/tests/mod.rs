@@ -3,10 +3,12 @@
 pub(crate) mod build;
 pub(crate) mod fake;
 pub(crate) mod laws;
+mod machine;
 mod queues;
 mod rules;
 mod stalls;
 
+use super::traffic::traffic_on;
 use super::*;
 use crate::ir::PeProgram;
 use build::Build;
