@@ -171,7 +171,7 @@ impl Builder<'_> {
 /// Applies the list `edges`; every entry needs its opposite with the same numbers.
 fn override_edges(graph: &mut Graph, overrides: &[Override]) -> Result<(), Failure> {
     let mut mistakes = vec![];
-    for o in overrides {
+    for (i, o) in overrides.iter().enumerate() {
         let found = [&o.from, &o.to].map(|(name, place)| {
             let found = graph.node_indices().find(|i| graph[*i].name == *name);
             if found.is_none() {
@@ -190,7 +190,7 @@ fn override_edges(graph: &mut Graph, overrides: &[Override]) -> Result<(), Failu
         let [Some(from), Some(to)] = found else { continue };
         let Some(edge) = graph.find_edge(from, to) else {
             let text = format!("there is no edge from `{}` to `{}`", o.from.0, o.to.0);
-            let help = "`edges` changes edges that exist; it adds none";
+            let help = "name two neighbouring nodes; `edges` adds no edges";
             mistakes.push(Diagnostic::error("KB0313", text).at(o.to.1.clone(), "").help(help));
             continue;
         };
@@ -198,6 +198,13 @@ fn override_edges(graph: &mut Graph, overrides: &[Override]) -> Result<(), Failu
             let text = format!("the edge from `{}` to `{}` carries no bytes", o.from.0, o.to.0);
             let help = "choose an edge that carries data, or remove this entry";
             mistakes.push(Diagnostic::error("KB0313", text).at(o.gbs_place.clone(), "").help(help));
+            continue;
+        }
+        let same = |p: &&Override| p.from.0 == o.from.0 && p.to.0 == o.to.0;
+        if let Some(first) = overrides[..i].iter().find(same) {
+            let text = format!("the edge from `{}` to `{}` is listed twice", o.from.0, o.to.0);
+            let d = Diagnostic::error("KB0302", text).at(o.from.1.clone(), "listed again");
+            mistakes.push(d.at(first.from.1.clone(), "first listed here").help("remove one of the two"));
             continue;
         }
         let mut opposites = overrides.iter().filter(|p| p.from.0 == o.to.0 && p.to.0 == o.from.0);

@@ -143,10 +143,15 @@ impl<'a, 'f> Section<'a, 'f> {
         value: &'a Yaml,
         read: impl FnOnce(&mut Section<'a, 'f>) -> T,
     ) -> Option<T> {
-        let Value::Map(entries) = &value.value else {
-            let span = if value.span.is_empty() { named.clone() } else { value.span.clone() };
-            self.wrong_type(&name, span, "a map of keys", &value.value);
-            return None;
+        let entries = match &value.value {
+            Value::Map(entries) => entries.as_slice(),
+            // A key with nothing below it: its missing keys say more than its type.
+            Value::Null => &[],
+            other => {
+                let span = if value.span.is_empty() { named.clone() } else { value.span.clone() };
+                self.wrong_type(&name, span, "a map of keys", other);
+                return None;
+            }
         };
         let named = match entries.first() {
             // An item of a list has no name of its own; its first key stands for it.

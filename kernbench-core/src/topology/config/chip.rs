@@ -90,8 +90,8 @@ pub(super) fn cube(s: &mut Section<'_, '_>, wire: WireMaker, flit_bytes: u64) ->
         let (grid, sound) = s.sound(|s| s.section("grid", |s| [s.count("w"), s.count("h")]));
         c.pe_grid = grid.unwrap_or([1, 1]);
         let pes = u64::from(c.pe_grid[0]) * u64::from(c.pe_grid[1]);
-        let names = s.texts("routers");
-        if sound && names.len() as u64 != pes {
+        let (names, readable) = s.sound(|s| s.texts("routers"));
+        if sound && readable && names.len() as u64 != pes {
             s.error(
                 "routers",
                 "KB0310",
@@ -144,8 +144,8 @@ fn ucie(s: &mut Section<'_, '_>, wire: WireMaker, c: &mut Cube) {
     let [w, h] = c.noc.grid;
     for key in ["rows", "columns"] {
         let limit = if key == "rows" { h } else { w };
-        let list = s.wholes(key);
-        if sound && list.len() != connections as usize {
+        let (list, readable) = s.sound(|s| s.wholes(key));
+        if sound && readable && list.len() != connections as usize {
             s.error(
                 key,
                 "KB0310",

@@ -263,11 +263,24 @@ fn single_edges() {
     [KB0313] there is no edge from `sip0.cube0.r0c1` to `sip0.cube0.r1c0`
     topology.yaml:117:   - {from: sip0.cube0.r0c1, to: sip0.cube0.r1c0, gbs: 64, mm: 0}
                                                        ^^^^^^^^^^^^^^^
-    help: `edges` changes edges that exist; it adds none
+    help: name two neighbouring nodes; `edges` adds no edges
     [KB0313] the edge from `sip0.cube0.m_cpu` to `sip0.cube0.r0c2` carries no bytes
     topology.yaml:118:   - {from: sip0.cube0.m_cpu, to: sip0.cube0.r0c2, gbs: 64, mm: 0}
                                                                               ^^
     help: choose an edge that carries data, or remove this entry
+    ");
+    let twice = [
+        "  - {from: sip0.cube0.r0c0, to: sip0.cube0.r0c1, gbs: 64, mm: 0}",
+        "  - {from: sip0.cube0.r0c1, to: sip0.cube0.r0c0, gbs: 64, mm: 0}",
+        "  - {from: sip0.cube0.r0c0, to: sip0.cube0.r0c1, gbs: 64, mm: 0}",
+    ];
+    insta::assert_snapshot!(with_edges(&twice.join("\n")), @r"
+    [KB0302] the edge from `sip0.cube0.r0c0` to `sip0.cube0.r0c1` is listed twice
+    topology.yaml:118:   - {from: sip0.cube0.r0c0, to: sip0.cube0.r0c1, gbs: 64, mm: 0}
+                                  ^^^^^^^^^^^^^^^ listed again
+    topology.yaml:116:   - {from: sip0.cube0.r0c0, to: sip0.cube0.r0c1, gbs: 64, mm: 0}
+                                  ^^^^^^^^^^^^^^^ first listed here
+    help: remove one of the two
     ");
     insta::assert_snapshot!(with_edges("  - 3\n  - {from: 1}\n"), @r"
     [KB0305] `edges[0]` must be a map of keys, not a whole number
@@ -311,4 +324,66 @@ fn sizes_that_do_not_fit() {
                       ^^^^^^
     help: lower `system.sips.count`, `sip.cube_mesh` or `cube.noc.grid`
     ");
+}
+
+/// Every key of the default text whose value stands on its line, with where it starts and ends.
+fn keys() -> Vec<(usize, usize, &'static str)> {
+    let text = Topology::DEFAULT_YAML;
+    let mut at = 0;
+    let mut keys = vec![];
+    for line in text.split_inclusive('\n') {
+        let code = line.split('#').next().unwrap_or_default();
+        if let Some((key, value)) = code.split_once(':')
+            && !value.trim().is_empty()
+        {
+            let key = key.trim_start();
+            let start = at + code.len() - code.trim_start().len();
+            keys.push((start, at + line.len(), &text[start..start + key.len()]));
+        }
+        at += line.len();
+    }
+    keys
+}
+
+#[test]
+fn one_misspelt_key_gives_one_message_at_the_key() {
+    assert!(keys().len() > 60);
+    for (start, _, key) in keys() {
+        let mut text = Topology::DEFAULT_YAML.to_owned();
+        text.insert(start + 1, 'q');
+        let failure = Topology::from_yaml("topology.yaml", &text).unwrap_err();
+        let [d] = failure.0.as_slice() else { panic!("{key}: {failure}") };
+        let span = start..start + key.len() + 1;
+        assert_eq!(
+            (d.code, &d.labels[0].place),
+            ("KB0303", &crate::diag::Place::Text { file: "topology.yaml".into(), span })
+        );
+        // A single letter may be nearer to nothing at all.
+        assert!(key.len() < 3 || d.help == Some(format!("did you mean `{key}`?")), "{key}: {failure}");
+    }
+}
+
+#[test]
+fn one_missing_key_gives_one_message() {
+    for (start, end, key) in keys().into_iter().filter(|(.., key)| *key != "shared_resource") {
+        let mut text = Topology::DEFAULT_YAML.to_owned();
+        text.replace_range(start..end, "\n");
+        let failure = Topology::from_yaml("topology.yaml", &text).unwrap_err();
+        let [d] = failure.0.as_slice() else { panic!("{key}: {failure}") };
+        assert_eq!((d.code, d.help.clone()), ("KB0304", Some(format!("add `{key}: ..` here"))));
+    }
+}
+
+#[test]
+fn one_wrong_value_gives_one_message() {
+    for (start, end, key) in keys() {
+        let mut text = Topology::DEFAULT_YAML.to_owned();
+        text.replace_range(start + key.len()..end, ": true\n");
+        let failure = Topology::from_yaml("topology.yaml", &text).unwrap_err();
+        let [d] = failure.0.as_slice() else { panic!("{key}: {failure}") };
+        let Some(crate::diag::Place::Text { span, .. }) = d.labels.first().map(|l| &l.place) else {
+            panic!()
+        };
+        assert_eq!((d.code, &text[span.clone()]), ("KB0305", "true"));
+    }
 }
