@@ -4,6 +4,7 @@ pub(crate) mod build;
 pub(crate) mod fake;
 pub(crate) mod laws;
 mod machine;
+mod oracle;
 mod queues;
 mod rules;
 mod stalls;
