@@ -1,1 +1,12 @@
 //! kernbench: a kernel language for AI accelerators and a simulator of the machine it runs on.
+
+pub use kernbench_core as core;
+pub use kernbench_core::{diag, engine, exec, ir, ndarray, placement, scratch_scope, store, tl, topology, ty, units, verify};
+pub use kernbench_kernels as kernels;
+pub use kernbench_macros::{device, kernel};
+
+/// Everything a kernel and its host program need.
+pub mod prelude {
+    pub use kernbench_core::prelude::*;
+    pub use kernbench_macros::{device, kernel};
+}

@@ -1,1 +1,12 @@
-//! Attention kernels.
+//! Attention kernels for kernbench, the oracles they are checked against, and the benches that run them.
+
+/// Attention kernels.
+pub mod attention;
+/// What `kernbench run NAME` runs, and how a user adds to it.
+pub mod bench;
+/// Reference results in f64, independent of the kernels' structure.
+pub mod oracle;
+/// Seeded inputs.
+pub mod random;
+/// When a result is right.
+pub mod tolerance;

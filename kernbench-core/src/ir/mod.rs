@@ -4,11 +4,14 @@
 //! and never each other.
 
 mod ids;
+mod listing;
 mod op;
 mod program;
 mod site;
+mod text;
 
 pub use ids::*;
+pub use listing::{Alike, PeName, pe_names};
 pub use op::*;
 pub use program::*;
 pub use site::*;

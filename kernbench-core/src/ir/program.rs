@@ -12,7 +12,7 @@ pub struct Program {
     pub name: String,
     /// The kernel's name.
     pub kernel: &'static str,
-    /// The tensors the context holds, by [`TensorId`]; only those the launch touches matter.
+    /// The tensors the context holds, by [`TensorId`]; one that was freed has no elements.
     pub tensors: Vec<TensorInfo>,
     /// One program for each PE of the launch, in order of [`PeId`].
     pub pes: Vec<PeProgram>,
@@ -23,6 +23,10 @@ pub struct Program {
     /// Scratch bytes each PE has.
     pub scratch_bytes: u32,
 }
+
+/// A recorded program that nobody has checked yet; [`crate::verify::verify`] makes it a [`Program`].
+#[derive(Clone, Debug)]
+pub struct Draft(pub Program);
 
 /// What one PE does, in flat arenas.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -109,6 +113,23 @@ pub struct Access {
     pub first: u32,
     /// How many transfers.
     pub len: u32,
+}
+
+impl Access {
+    /// Calls `f` with each range of consecutive elements, in order.
+    pub fn runs(&self, mut f: impl FnMut(std::ops::Range<u64>)) {
+        let [rows, cols] = self.shape.map(u64::from);
+        if rows == 0 || cols == 0 {
+            return;
+        }
+        if u64::from(self.stride) == cols {
+            return f(self.offset..self.offset + rows * cols);
+        }
+        for i in 0..rows {
+            let start = self.offset + i * u64::from(self.stride);
+            f(start..start + cols);
+        }
+    }
 }
 
 /// The part of an access that lies in one HBM slice: `runs` runs of `run_bytes`, `stride_bytes` apart.

@@ -1,7 +1,7 @@
 //! Where the user wrote an op: the intrinsic and every call of a `#[device]` function around it.
 
 use super::SiteId;
-use crate::diag::Place;
+use crate::diag::{Diagnostic, Place};
 use rustc_hash::FxHashMap;
 
 /// A place in the user's source, made by the macros as a constant.
@@ -64,6 +64,18 @@ impl Sites {
         id
     }
 
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.sites.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sites.is_empty()
+    }
+
     /// A site by its id.
     #[must_use]
     pub fn get(&self, id: SiteId) -> Site {
@@ -78,6 +90,20 @@ impl Sites {
             next = site.caller;
             Some(site.source)
         })
+    }
+
+    /// Labels a diagnostic with a site and each call that led there.
+    #[must_use]
+    pub fn label(&self, mut d: Diagnostic, id: SiteId) -> Diagnostic {
+        for (i, source) in self.chain(id).enumerate() {
+            let text = match (i, source.name) {
+                (0, "") => String::new(),
+                (0, name) => format!("`{name}`"),
+                _ => "called here".to_owned(),
+            };
+            d = d.at(source.place(), text);
+        }
+        d
     }
 }
 

@@ -1,8 +1,19 @@
 //! The simulated machine: its description, its graph, its dense tables and its routes.
 
+mod config;
+mod graph;
+mod layout;
+mod links;
 mod machine;
+mod paths;
+mod routes;
+mod tables;
+#[cfg(test)]
+mod tests;
 
+pub use links::Links;
 pub use machine::*;
+pub use tables::{NodeKind, NodeRole, Topology};
 
 use crate::ir::PeId;
 use crate::units::{Ps, Rate};
@@ -40,6 +51,20 @@ pub struct Route {
     pub propagation_ps: Ps,
     /// The smallest bandwidth on the way; `None` if no edge carries bytes.
     pub bottleneck: Option<Rate>,
+}
+
+impl Route {
+    /// The delay of a response or a command: overheads and propagation, no bytes.
+    #[must_use]
+    pub const fn response_ps(&self) -> Ps {
+        self.overhead_ps + self.propagation_ps
+    }
+
+    /// The delay of a credit of `bytes` on this route: a response, and the bytes at the bottleneck.
+    #[must_use]
+    pub fn credit_ps(&self, bytes: u64) -> Ps {
+        self.response_ps() + self.bottleneck.map_or(0, |rate| rate.time(bytes))
+    }
 }
 
 /// Position of a PE.

@@ -1,0 +1,239 @@
+//! Sends and receives: credits, slots, and the queue in which a PE serves them (rule 7 of the machine).
+
+use super::SlotConfig;
+use super::fabric::{Fabric, PathId, Paths, Purpose};
+use super::queue::EventKind;
+use super::sim::Simulation;
+use super::state::{PENDING, Wait};
+use super::timing::OpRef;
+use super::wires::{Load, Sink, Wires};
+use crate::ir::{Engine, LinkId, OpId, OpKind, PeProgram, Program};
+use crate::units::Ps;
+
+const IPCQ: usize = Engine::Ipcq as usize;
+pub(super) const NO_OP: u32 = u32::MAX;
+
+/// A link in use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LinkState {
+    /// Free slots.
+    pub credits: u32,
+    /// The send that waits for one, by op id.
+    waiting: u32,
+    /// Its first message in [`Links::messages`].
+    first: u32,
+    path: PathId,
+    /// What a credit takes from the receiver back to the sender.
+    credit_ps: Ps,
+}
+
+/// One message of a link.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message {
+    pub visible: Ps,
+    /// Op ids of its send and of the receive or wait that takes it.
+    pub send: u32,
+    pub recv: u32,
+}
+
+/// All links and all their messages.
+#[derive(Debug)]
+pub(super) struct Links {
+    pub links: Vec<LinkState>,
+    pub messages: Vec<Message>,
+}
+
+/// The link and message number of an IPCQ op; those of its receive for a wait.
+pub(super) fn message_of(program: &PeProgram, kind: &OpKind) -> Option<(LinkId, u32)> {
+    match kind {
+        OpKind::Send { link, seq, .. }
+        | OpKind::Recv { link, seq, .. }
+        | OpKind::RecvAsync { link, seq, .. } => Some((*link, *seq)),
+        OpKind::Wait { recv } => match program.ops[recv.at()].kind {
+            OpKind::RecvAsync { link, seq, .. } => Some((link, seq)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+impl Links {
+    pub fn new(fabric: &dyn Fabric, program: &Program, slots: &SlotConfig, paths: &mut Paths) -> Self {
+        let mut count = vec![0; program.links.len()];
+        for_each_message(program, |link, seq, _, _| count[link.at()] = count[link.at()].max(seq + 1));
+        let mut total = 0;
+        let links = count.iter().zip(&program.links).map(|(&count, link)| {
+            let first = total;
+            total += count;
+            let (mut path, mut credit_ps) = (PathId(0), 0);
+            if count > 0 {
+                path = paths.get(fabric, Purpose::Message, link.from, link.to);
+                credit_ps = fabric.credit_ps(link.to, link.from, slots.credit_bytes);
+            }
+            LinkState { credits: slots.n_slots, waiting: NO_OP, first, path, credit_ps }
+        });
+        let links: Vec<LinkState> = links.collect();
+        let unsent = Message { visible: PENDING, send: NO_OP, recv: NO_OP };
+        let mut messages = vec![unsent; total as usize];
+        for_each_message(program, |link, seq, id, kind| {
+            let message = &mut messages[(links[link.at()].first + seq) as usize];
+            match kind {
+                OpKind::Send { .. } => message.send = id,
+                OpKind::RecvAsync { .. } => {}
+                _ => message.recv = id,
+            }
+        });
+        Links { links, messages }
+    }
+
+    pub fn index(&self, (link, seq): (LinkId, u32)) -> u32 {
+        self.links[link.at()].first + seq
+    }
+}
+
+/// Calls `f` with link, number, op id and kind of every IPCQ op.
+fn for_each_message(program: &Program, mut f: impl FnMut(LinkId, u32, u32, &OpKind)) {
+    let mut base = 0;
+    for pe in &program.pes {
+        for (i, op) in pe.ops.iter().enumerate() {
+            if let Some((link, seq)) = message_of(pe, &op.kind) {
+                f(link, seq, base + i as u32, &op.kind);
+            }
+        }
+        base += pe.ops.len() as u32;
+    }
+}
+
+impl<W: Wires> Simulation<'_, W> {
+    fn message_at(&self, p: usize, op: OpId) -> (LinkId, u32) {
+        // Only called for IPCQ ops; a wait for what is no receive would be a recorder's mistake.
+        message_of(self.pe_program(p), self.kind(p, op)).unwrap_or((LinkId(0), 0))
+    }
+
+    /// A send at the head of its queue takes a free slot or waits for one.
+    pub fn take_credit(&mut self, p: usize, op: OpId, now: Ps) {
+        let (link, _) = self.message_at(p, op);
+        let id = self.id(p, op);
+        let state = &mut self.links.links[link.at()];
+        if state.credits == 0 {
+            state.waiting = id;
+            self.pes[p].wait[IPCQ] = Wait::Credit;
+            return;
+        }
+        state.credits -= 1;
+        self.take_channel(p, op, now);
+    }
+
+    /// A send with a slot waits until the flits of the send before it have left.
+    pub fn take_channel(&mut self, p: usize, op: OpId, now: Ps) {
+        if self.pes[p].channel_busy {
+            self.pes[p].wait[IPCQ] = Wait::Channel;
+        } else {
+            self.hand_over(p, op, now);
+        }
+    }
+
+    fn hand_over(&mut self, p: usize, op: OpId, now: Ps) {
+        let program = self.pe_program(p);
+        let (link, _) = self.message_at(p, op);
+        let path = self.links.links[link.at()].path;
+        let bytes = program.bytes_of(self.kind(p, op));
+        self.pes[p].wait[IPCQ] = Wait::Due;
+        self.at(p, op, now, EventKind::Done);
+        if bytes == 0 {
+            // No flit: like a command, it occupies nothing.
+            let arrival = now + self.paths.path(path).empty_ps;
+            return self.delivered(p, op, arrival);
+        }
+        self.pes[p].channel_busy = true;
+        let id = self.id(p, op);
+        let path = self.paths.path(path);
+        self.wires.start(&mut self.queue, id, path, Load::message(bytes), Sink::Pe, now);
+    }
+
+    /// The last flit of a send has left its PE.
+    pub fn left(&mut self, p: usize, before: OpId, now: Ps) {
+        self.pes[p].channel_busy = false;
+        if self.pes[p].wait[IPCQ] == Wait::Channel
+            && let Some(op) = self.pes[p].head(IPCQ)
+        {
+            let before = OpRef { pe: p as u32, op: before };
+            self.pes[p].ops[op.at()].peer = Some(before);
+            self.hand_over(p, op, now);
+        }
+    }
+
+    /// The last byte of a send's message is at the receiver: it goes into its slot.
+    pub fn delivered(&mut self, p: usize, op: OpId, arrival: Ps) {
+        let visible = arrival + self.slot_ps(p, op);
+        self.pes[p].ops[op.at()].data_ps = visible;
+        self.at(p, op, visible, EventKind::Visible);
+    }
+
+    fn slot_ps(&self, p: usize, op: OpId) -> Ps {
+        let bytes = self.pe_program(p).bytes_of(self.kind(p, op));
+        self.machine.slot_cost(self.options.slots.kind).time(bytes)
+    }
+
+    pub fn visible(&mut self, p: usize, op: OpId, now: Ps) {
+        let message = self.links.index(self.message_at(p, op));
+        self.end = self.end.max(now);
+        self.links.messages[message as usize].visible = now;
+        let recv = self.links.messages[message as usize].recv;
+        if recv != NO_OP {
+            let (p, op) = self.locate(recv);
+            if self.pes[p].wait[IPCQ] == Wait::Message(message) {
+                self.serve(p, op, now);
+            }
+        }
+    }
+
+    /// A receive or wait at the head of its queue.
+    pub fn receive(&mut self, p: usize, op: OpId, now: Ps) {
+        let message = self.links.index(self.message_at(p, op));
+        if self.links.messages[message as usize].visible <= now {
+            self.serve(p, op, now);
+        } else {
+            self.pes[p].wait[IPCQ] = Wait::Message(message);
+        }
+    }
+
+    /// Reads the slot and sends the credit back.
+    fn serve(&mut self, p: usize, op: OpId, now: Ps) {
+        let at = self.message_at(p, op);
+        let send = self.links.messages[self.links.index(at) as usize].send;
+        let peer = Some(self.op_ref(send));
+        let end = now + self.slot_ps(p, op) + self.links.links[at.0.at()].credit_ps;
+        let t = &mut self.pes[p].ops[op.at()];
+        (t.data_ps, t.peer) = (now, peer);
+        self.pes[p].wait[IPCQ] = Wait::Due;
+        self.at(p, op, end, EventKind::Done);
+    }
+
+    /// A credit is back at the sender: a send that waits for it goes on, now or at its next poll.
+    pub fn return_credit(&mut self, p: usize, op: OpId, now: Ps) {
+        let (link, _) = self.message_at(p, op);
+        let freed_by = self.op_ref(self.id(p, op));
+        let state = &mut self.links.links[link.at()];
+        if state.waiting == NO_OP {
+            state.credits += 1;
+            return;
+        }
+        let waiting = std::mem::replace(&mut state.waiting, NO_OP);
+        let (p, op) = self.locate(waiting);
+        let pe = &mut self.pes[p];
+        let began = pe.ops[op.at()].start_ps;
+        let seen = match self.options.slots.poll_ps {
+            Some(poll) if poll > 0 => began + (now - began).div_ceil(poll) * poll,
+            _ => now,
+        };
+        pe.ops[op.at()].peer = Some(freed_by);
+        pe.credit_wait += seen - began;
+        pe.wait[IPCQ] = Wait::Due;
+        if seen > now {
+            self.at(p, op, seen, EventKind::Poll);
+        } else {
+            self.take_channel(p, op, now);
+        }
+    }
+}

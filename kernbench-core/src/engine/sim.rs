@@ -1,0 +1,357 @@
+//! The loop of a simulation: PEs issue, engines serve, completions wake what waits for them.
+
+use super::Options;
+use super::barrier::Groups;
+use super::cost::compute_ps;
+use super::fabric::{Fabric, Path, Paths, Purpose};
+use super::ipcq::Links;
+use super::queue::{Event, EventKind, Queue};
+use super::stall::{Reason, Stall};
+use super::state::{ENGINES, PENDING, Pe, Wait};
+use super::timing::{Cause, OpRef, PeTiming, Timing};
+use super::wires::{Arrival, Load, Sink, Wires};
+use crate::ir::{Engine, OpId, OpKind, PeProgram, Program};
+use crate::topology::{IssueMode, Machine};
+use crate::units::Ps;
+use std::sync::atomic::Ordering;
+
+/// How many events go by between two looks at the cancel flag.
+const CANCEL_STRIDE: u64 = 1024;
+
+pub(super) struct Simulation<'a, W> {
+    pub fabric: &'a dyn Fabric,
+    pub machine: &'a Machine,
+    pub program: &'a Program,
+    pub options: &'a Options<'a>,
+    pub queue: Queue,
+    pub paths: Paths,
+    pub wires: W,
+    pub pes: Vec<Pe>,
+    /// The PE of each op id.
+    pe_of: Vec<u32>,
+    pub links: Links,
+    pub groups: Groups,
+    pub completed: usize,
+    pub end: Ps,
+    events: u64,
+}
+
+impl<'a, W: Wires> Simulation<'a, W> {
+    pub fn new(fabric: &'a dyn Fabric, program: &'a Program, options: &'a Options<'a>, wires: W) -> Self {
+        let machine = fabric.machine();
+        let cpu = &machine.pe_cpu;
+        let first_reach = options.start_ps + cpu.start_ps + cpu.issue_ps + cpu.dispatch_ps;
+        let mut paths = Paths::default();
+        let mut pe_of = Vec::with_capacity(program.op_count());
+        let mut pes = Vec::with_capacity(program.pes.len());
+        for (p, pe) in program.pes.iter().enumerate() {
+            pes.push(Pe::new(pe, pe_of.len() as u32, first_reach));
+            pe_of.resize(pe_of.len() + pe.ops.len(), p as u32);
+        }
+        Simulation {
+            fabric,
+            machine,
+            program,
+            options,
+            queue: Queue::default(),
+            links: Links::new(fabric, program, &options.slots, &mut paths),
+            groups: Groups::new(fabric, program),
+            paths,
+            wires,
+            pes,
+            pe_of,
+            completed: 0,
+            end: options.start_ps,
+            events: 0,
+        }
+    }
+
+    pub fn run(mut self) -> Result<Timing, Box<Stall>> {
+        for p in 0..self.pes.len() {
+            self.begin(p);
+        }
+        self.drain()
+    }
+
+    /// Handles events until there are none.
+    pub fn drain(mut self) -> Result<Timing, Box<Stall>> {
+        let limit = self.options.max_ps.unwrap_or(Ps::MAX);
+        while let Some(event) = self.queue.pop() {
+            self.events += 1;
+            if event.time > limit {
+                return Err(Stall::of(&self, Reason::TimeLimit(limit), limit));
+            }
+            if self.events.is_multiple_of(CANCEL_STRIDE)
+                && self.options.cancel.is_some_and(|c| c.load(Ordering::Relaxed))
+            {
+                return Err(Stall::of(&self, Reason::Cancelled, event.time));
+            }
+            self.handle(event);
+        }
+        if self.completed < self.program.op_count() {
+            let now = self.end;
+            return Err(Stall::of(&self, Reason::Deadlock, now));
+        }
+        Ok(self.timing())
+    }
+
+    /// Lets the engines of a PE look at their first ops.
+    pub fn begin(&mut self, p: usize) {
+        for e in 0..ENGINES {
+            self.advance(p, e);
+        }
+    }
+
+    pub fn handle(&mut self, event: Event) {
+        let (p, op) = self.locate(event.id);
+        match event.kind {
+            EventKind::Done => self.done(p, op, event.time),
+            EventKind::Left => self.left(p, op, event.time),
+            EventKind::Visible => self.visible(p, op, event.time),
+            EventKind::Poll => self.take_channel(p, op, event.time),
+            EventKind::Ready => self.ready(p, op, event.time),
+            EventKind::Head => {
+                let notice = self.wires.event(&mut self.queue, &self.paths, event);
+                if let Some(left) = notice.left_ps
+                    && matches!(self.kind(p, op), OpKind::Send { .. })
+                {
+                    self.queue.push(left, EventKind::Left, event.id);
+                }
+                if let Some(arrival) = notice.arrival {
+                    self.arrived(p, op, arrival);
+                }
+            }
+        }
+    }
+
+    fn timing(self) -> Timing {
+        let pes = self.pes.into_iter().zip(&self.program.pes).map(|(pe, program)| PeTiming {
+            pe: program.pe,
+            ops: pe.ops,
+            busy_ps: pe.busy,
+            credit_wait_ps: pe.credit_wait,
+            message_wait_ps: pe.message_wait,
+        });
+        let start_ps = self.options.start_ps;
+        Timing { start_ps, end_ps: self.end, pes: pes.collect(), events: self.events }
+    }
+
+    pub fn locate(&self, id: u32) -> (usize, OpId) {
+        let p = self.pe_of[id as usize] as usize;
+        (p, OpId(id - self.pes[p].base))
+    }
+
+    pub fn id(&self, p: usize, op: OpId) -> u32 {
+        self.pes[p].base + op.0
+    }
+
+    pub fn op_ref(&self, id: u32) -> OpRef {
+        let (p, op) = self.locate(id);
+        OpRef { pe: p as u32, op }
+    }
+
+    pub fn pe_program(&self, p: usize) -> &'a PeProgram {
+        &self.program.pes[p]
+    }
+
+    pub fn kind(&self, p: usize, op: OpId) -> &'a OpKind {
+        &self.program.pes[p].ops[op.at()].kind
+    }
+
+    pub fn at(&mut self, p: usize, op: OpId, time: Ps, kind: EventKind) {
+        let id = self.id(p, op);
+        self.queue.push(time, kind, id);
+    }
+
+    /// When an issued op reaches its engine.
+    fn reach(&self, p: usize, op: OpId) -> Ps {
+        let cpu = &self.machine.pe_cpu;
+        match self.options.issue {
+            IssueMode::Blocking => self.pes[p].reach,
+            IssueMode::Dataflow => {
+                let issue = (u64::from(op.0) + 1) * cpu.issue_ps;
+                self.options.start_ps + cpu.start_ps + issue + cpu.dispatch_ps
+            }
+        }
+    }
+
+    /// Looks at the head of an engine that serves nothing: notes what it waits for, or lets it go on.
+    pub fn advance(&mut self, p: usize, e: usize) {
+        let pe = &mut self.pes[p];
+        let Some(op) = pe.head(e) else {
+            pe.wait[e] = Wait::Nothing;
+            return;
+        };
+        if self.options.issue == IssueMode::Blocking && op.0 >= pe.issued {
+            pe.wait[e] = Wait::Issue;
+            return;
+        }
+        let edges = self.program.pes[p].edges_of(op);
+        for edge in &edges[pe.satisfied[e] as usize..] {
+            if pe.ops[edge.op().at()].end_ps == PENDING {
+                pe.wait[e] = Wait::Edge(edge.op());
+                return;
+            }
+            pe.satisfied[e] += 1;
+        }
+        pe.wait[e] = Wait::Due;
+        let (mut ready, mut cause) = (self.reach(p, op), Cause::Issue);
+        let pe = &mut self.pes[p];
+        for edge in edges {
+            let end = pe.ops[edge.op().at()].end_ps;
+            if end > ready || (end == ready && cause == Cause::Issue) {
+                (ready, cause) = (end, Cause::Edge(edge.op()));
+            }
+        }
+        let mut start = ready;
+        if pe.free[e] > ready {
+            (start, cause) = (pe.free[e], Cause::Engine(pe.last[e]));
+        }
+        let t = &mut pe.ops[op.at()];
+        (t.ready_ps, t.start_ps, t.cause) = (ready, start, cause);
+        match self.kind(p, op) {
+            OpKind::Load { .. } | OpKind::Store { .. } => {
+                self.pes[p].transfer[e] = 0;
+                self.next_transfer(p, op, start);
+            }
+            OpKind::Fence | OpKind::RecvAsync { .. } => self.at(p, op, start, EventKind::Done),
+            kind if kind.engine() == Engine::Ipcq || kind.engine() == Engine::Sync => {
+                self.at(p, op, start, EventKind::Ready);
+            }
+            _ if self.machine.accel_slot => self.at(p, op, start, EventKind::Ready),
+            _ => self.compute(p, op, start),
+        }
+    }
+
+    fn ready(&mut self, p: usize, op: OpId, now: Ps) {
+        match self.kind(p, op) {
+            OpKind::Send { .. } => self.take_credit(p, op, now),
+            OpKind::Recv { .. } | OpKind::Wait { .. } => self.receive(p, op, now),
+            OpKind::Barrier { group } => self.meet(p, op, *group, now),
+            kind => {
+                if self.pes[p].slot.is_some() {
+                    self.pes[p].wait[kind.engine() as usize] = Wait::Slot;
+                } else {
+                    self.pes[p].slot = Some(op);
+                    self.compute(p, op, now);
+                }
+            }
+        }
+    }
+
+    fn compute(&mut self, p: usize, op: OpId, now: Ps) {
+        let takes = compute_ps(self.machine, self.pe_program(p), self.kind(p, op));
+        self.at(p, op, now + takes, EventKind::Done);
+    }
+
+    /// Gives the accelerator slot to the one that was ready first, ties to the lower op.
+    fn release_slot(&mut self, p: usize, op: OpId, now: Ps) {
+        let pe = &mut self.pes[p];
+        (pe.slot, pe.slot_last) = (None, op);
+        let waiting = [Engine::Math as usize, Engine::Gemm as usize]
+            .into_iter()
+            .filter(|&e| pe.wait[e] == Wait::Slot)
+            .filter_map(|e| pe.head(e).map(|op| (pe.ops[op.at()].start_ps, op, e)));
+        let Some((_, next, e)) = waiting.min() else { return };
+        pe.wait[e] = Wait::Due;
+        pe.slot = Some(next);
+        let t = &mut pe.ops[next.at()];
+        if now > t.start_ps {
+            (t.start_ps, t.cause) = (now, Cause::Slot(op));
+        }
+        self.compute(p, next, now);
+    }
+
+    fn done(&mut self, p: usize, op: OpId, now: Ps) {
+        self.completed += 1;
+        self.end = self.end.max(now);
+        let kind = self.kind(p, op);
+        let engine = kind.engine();
+        let e = engine as usize;
+        let pe = &mut self.pes[p];
+        let t = &mut pe.ops[op.at()];
+        t.end_ps = now;
+        match engine {
+            Engine::Ipcq | Engine::Sync => {}
+            _ => pe.busy[e] += now - t.start_ps,
+        }
+        match kind {
+            OpKind::Recv { .. } | OpKind::Wait { .. } => {
+                pe.busy[e] += now - t.data_ps;
+                pe.message_wait += t.data_ps - t.start_ps;
+            }
+            OpKind::Send { .. } | OpKind::Barrier { .. } => {}
+            _ => t.data_ps = now,
+        }
+        (pe.free[e], pe.last[e], pe.satisfied[e]) = (now, op, 0);
+        pe.next[e] += 1;
+        match kind {
+            OpKind::Recv { .. } | OpKind::Wait { .. } => self.return_credit(p, op, now),
+            _ if self.pes[p].slot == Some(op) => self.release_slot(p, op, now),
+            _ => {}
+        }
+        self.advance(p, e);
+        for other in 0..ENGINES {
+            if self.pes[p].wait[other] == Wait::Edge(op) {
+                self.advance(p, other);
+            }
+        }
+        if self.options.issue == IssueMode::Blocking {
+            self.issue_next(p, op, now);
+        }
+    }
+
+    fn issue_next(&mut self, p: usize, op: OpId, now: Ps) {
+        let Some(next) = self.program.pes[p].ops.get(op.at() + 1) else { return };
+        let cpu = &self.machine.pe_cpu;
+        self.pes[p].issued = op.0 + 2;
+        self.pes[p].reach = now + cpu.issue_ps + cpu.dispatch_ps;
+        self.advance(p, next.kind.engine() as usize);
+    }
+
+    /// Starts the next transfer of a load or store at `at`, or completes the op then.
+    fn next_transfer(&mut self, p: usize, op: OpId, at: Ps) {
+        let program = self.pe_program(p);
+        let (OpKind::Load { access, .. } | OpKind::Store { access, .. }) = self.kind(p, op) else { return };
+        let e = self.kind(p, op).engine() as usize;
+        let transfers = program.transfers_of(*access);
+        while let Some(transfer) = transfers.get(self.pes[p].transfer[e] as usize) {
+            if transfer.bytes() == 0 {
+                self.pes[p].transfer[e] += 1;
+                continue;
+            }
+            let path = self.dma_path(p, op);
+            let id = self.id(p, op);
+            let sink = Sink::Hbm(transfer.home);
+            self.wires.start(&mut self.queue, id, path, Load::from(transfer), sink, at);
+            return;
+        }
+        self.at(p, op, at, EventKind::Done);
+    }
+
+    /// The path of the transfer under way.
+    fn dma_path(&mut self, p: usize, op: OpId) -> Path {
+        let program = self.pe_program(p);
+        let home = match self.kind(p, op) {
+            OpKind::Load { access, .. } | OpKind::Store { access, .. } => {
+                let e = self.kind(p, op).engine() as usize;
+                program.transfers_of(*access)[self.pes[p].transfer[e] as usize].home
+            }
+            _ => program.pe,
+        };
+        let path = self.paths.get(self.fabric, Purpose::Dma, program.pe, home);
+        self.paths.path(path)
+    }
+
+    fn arrived(&mut self, p: usize, op: OpId, arrival: Arrival) {
+        self.pes[p].ops[op.at()].contention_ps += arrival.contention_ps;
+        if matches!(self.kind(p, op), OpKind::Send { .. }) {
+            return self.delivered(p, op, arrival.done_ps);
+        }
+        let path = self.dma_path(p, op);
+        let response = arrival.done_ps + path.empty_ps;
+        let e = self.kind(p, op).engine() as usize;
+        self.pes[p].transfer[e] += 1;
+        self.next_transfer(p, op, response);
+    }
+}

@@ -1,0 +1,250 @@
+//! The host program: a context, its tensors, and launches.
+
+mod alloc;
+mod launch;
+mod state;
+mod tensor;
+mod transfer;
+
+pub use launch::{LaunchOptions, Launched};
+pub use tensor::Tensor;
+
+use crate::ccl::Ccl;
+use crate::diag::{Diagnostic, Failure};
+use crate::ir::TensorId;
+use crate::log::OpLog;
+use crate::placement::Placement;
+use crate::tl::{Kernel, Raw};
+use crate::topology::Topology;
+use crate::ty::Dtype;
+use crate::units::Ps;
+use ndarray::Array2;
+use state::State;
+use std::cell::{Ref, RefCell};
+use std::marker::PhantomData;
+use std::rc::Rc;
+
+type Shared = Rc<RefCell<State>>;
+
+/// One simulated machine with its memory and its clock, driven by one host program.
+///
+/// ```
+/// use kernbench_core::host::Context;
+/// use kernbench_core::placement::Placement;
+/// use kernbench_core::topology::Topology;
+/// let ctx = Context::new(Topology::default_machine());
+/// let x = ctx.from_array(&ndarray::arr2(&[[1.0f32, 2.0]]), Placement::replicated().on(1, 1), "x")?;
+/// assert_eq!(ctx.read(&x)?, ndarray::arr2(&[[1.0, 2.0]]));
+/// # Ok::<(), kernbench_core::diag::Failure>(())
+/// ```
+#[derive(Debug)]
+pub struct Context {
+    shared: Shared,
+}
+
+impl Context {
+    /// A context on a machine, with the default collectives configuration, that computes values.
+    #[must_use]
+    pub fn new(topology: Topology) -> Context {
+        Context::with_ccl(topology, Ccl::default_config())
+    }
+
+    /// A context with a collectives configuration of its own.
+    #[must_use]
+    pub fn with_ccl(topology: Topology, ccl: Ccl) -> Context {
+        Context { shared: Rc::new(RefCell::new(State::new(topology, ccl))) }
+    }
+
+    /// Whether launches compute values (the default) or only time. Set before the first tensor.
+    #[must_use]
+    pub fn data(self, data: bool) -> Context {
+        self.shared.borrow_mut().set_data(data);
+        self
+    }
+
+    /// How many threads compute values; results do not depend on it. Default: one per core.
+    #[must_use]
+    pub fn threads(self, threads: usize) -> Context {
+        self.shared.borrow_mut().threads = Some(threads.max(1));
+        self
+    }
+
+    /// The machine.
+    #[must_use]
+    pub fn topology(&self) -> Rc<Topology> {
+        self.shared.borrow().topology.clone()
+    }
+
+    /// The SIP on which tensors are placed from now on; 0 at first.
+    ///
+    /// # Errors
+    /// The machine has no such SIP.
+    pub fn set_device(&self, sip: usize) -> Result<(), Failure> {
+        let mut s = self.shared.borrow_mut();
+        let have = s.topology.machine().sips;
+        if sip >= have as usize {
+            return Err(Diagnostic::error("KB0608", format!("the machine has no SIP {sip}: it has {have}"))
+                .help(format!("use a SIP from 0 to {}", have - 1))
+                .into());
+        }
+        s.device = sip as u32;
+        Ok(())
+    }
+
+    /// A tensor of zeros.
+    ///
+    /// # Errors
+    /// The placement does not fit the shape or the machine, or memory is exhausted.
+    pub fn zeros<T: Dtype>(
+        &self,
+        shape: [usize; 2],
+        placement: Placement,
+        name: &str,
+    ) -> Result<Tensor<T>, Failure> {
+        let tensor = self.empty(shape, placement, name)?;
+        self.shared.borrow_mut().write_zeros(tensor.id());
+        Ok(tensor)
+    }
+
+    /// A tensor nobody has written: reading it before someone does is an error.
+    ///
+    /// # Errors
+    /// The placement does not fit the shape or the machine, or memory is exhausted.
+    pub fn empty<T: Dtype>(
+        &self,
+        shape: [usize; 2],
+        placement: Placement,
+        name: &str,
+    ) -> Result<Tensor<T>, Failure> {
+        let mut s = self.shared.borrow_mut();
+        let (id, shard) = s.create(shape, T::TYPE, placement, name)?;
+        let raw = Raw::whole(s.number, id, shape, shard);
+        Ok(Tensor { shared: self.shared.clone(), raw, name: name.to_owned(), ty: PhantomData })
+    }
+
+    /// A tensor with the elements of an array.
+    ///
+    /// # Errors
+    /// The placement does not fit the shape or the machine, or memory is exhausted.
+    pub fn from_array<T: Dtype>(
+        &self,
+        array: &Array2<T>,
+        placement: Placement,
+        name: &str,
+    ) -> Result<Tensor<T>, Failure> {
+        let tensor = self.empty([array.nrows(), array.ncols()], placement, name)?;
+        self.write(&tensor, array)?;
+        Ok(tensor)
+    }
+
+    /// Writes all elements, into every replica.
+    ///
+    /// # Errors
+    /// The array's shape is not the tensor's.
+    pub fn write<T: Dtype>(&self, tensor: &Tensor<T>, array: &Array2<T>) -> Result<(), Failure> {
+        let (want, have) = (tensor.shape(), [array.nrows(), array.ncols()]);
+        if want != have {
+            return Err(Diagnostic::error(
+                "KB0605",
+                format!(
+                    "an array of {} [{}, {}] for tensor `{}`, which is {} [{}, {}]",
+                    T::TYPE,
+                    have[0],
+                    have[1],
+                    tensor.name,
+                    T::TYPE,
+                    want[0],
+                    want[1]
+                ),
+            )
+            .help("give the array the tensor's shape")
+            .into());
+        }
+        self.shared.borrow_mut().write(tensor.id(), || {
+            let mut bytes = Vec::with_capacity(array.len() * T::TYPE.bytes() as usize);
+            for x in array {
+                x.write(&mut bytes);
+            }
+            bytes
+        });
+        Ok(())
+    }
+
+    /// Reads all elements, each from a holder of its newest version.
+    ///
+    /// # Errors
+    /// Somebody reads what nobody has written, or the context computes no values.
+    pub fn read<T: Dtype>(&self, tensor: &Tensor<T>) -> Result<Array2<T>, Failure> {
+        let s = self.shared.borrow();
+        let bytes = s.read(tensor.id())?;
+        let [m, n] = tensor.shape();
+        let elements: Vec<T> = bytes.chunks_exact(T::TYPE.bytes() as usize).map(T::read).collect();
+        Array2::from_shape_vec((m, n), elements)
+            .map_err(|e| Diagnostic::error("KB0605", format!("tensor `{}`: {e}", tensor.name)).into())
+    }
+
+    /// Copies the newest version of every element to all replicas, as the host does it:
+    /// a read of each range that only one replica holds, then writes to the others.
+    pub fn sync_replicas<T: Dtype>(&self, tensor: &mut Tensor<T>) {
+        self.shared.borrow_mut().sync_replicas(tensor.id());
+    }
+
+    /// Runs a kernel on the PEs that hold its tensors and waits for it.
+    ///
+    /// # Errors
+    /// Mistakes of the kernel, findings of the checks, a stall, or wrong data.
+    pub fn launch<K: Kernel>(&self, name: &str, kernel: K) -> Result<Launched, Failure> {
+        self.launch_with(name, kernel, &LaunchOptions::default())
+    }
+
+    /// Runs a kernel with options and waits for it.
+    ///
+    /// # Errors
+    /// As [`Context::launch`], and options the machine cannot meet.
+    pub fn launch_with<K: Kernel>(
+        &self,
+        name: &str,
+        kernel: K,
+        options: &LaunchOptions,
+    ) -> Result<Launched, Failure> {
+        self.shared.borrow_mut().launch(name, &kernel, options)
+    }
+
+    /// Records and checks a kernel without running it.
+    ///
+    /// # Errors
+    /// Mistakes of the kernel and findings of the checks.
+    pub fn program<K: Kernel>(
+        &self,
+        name: &str,
+        kernel: K,
+        options: &LaunchOptions,
+    ) -> Result<crate::ir::Program, Failure> {
+        let (program, _) = self.shared.borrow().program(name, &kernel, options)?;
+        Ok(program)
+    }
+
+    /// What all launches did, in order.
+    #[must_use]
+    pub fn op_log(&self) -> Ref<'_, OpLog> {
+        Ref::map(self.shared.borrow(), |s| &s.log)
+    }
+
+    /// Simulated time at which the host stands.
+    #[must_use]
+    pub fn now_ps(&self) -> Ps {
+        self.shared.borrow().now
+    }
+
+    /// Simulated time spent writing tensors to the machine.
+    #[must_use]
+    pub fn deploy_ps(&self) -> Ps {
+        self.shared.borrow().deploy
+    }
+
+    /// SIP, cube and PE of the holders of each shard, with address and bytes.
+    #[must_use]
+    pub fn shards(&self, tensor: TensorId) -> Option<Rc<crate::placement::Shards>> {
+        self.shared.borrow().shards(tensor)
+    }
+}

@@ -1,0 +1,244 @@
+//! What a context holds: memory, tensors, clock, log.
+
+use super::alloc::FreeList;
+use super::transfer;
+use crate::ccl::Ccl;
+use crate::diag::{Diagnostic, Failure};
+use crate::ir::{PeId, TensorId, TensorInfo};
+use crate::log::OpLog;
+use crate::placement::{Placement, Shards};
+use crate::store::Store;
+use crate::tl::{Newest, TensorState};
+use crate::topology::{BufferKind, Links, PeAt, Topology};
+use crate::ty::{Dir, ElementType};
+use crate::units::Ps;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Tells the views of one context from those of another; it appears in no output.
+static CONTEXTS: AtomicU32 = AtomicU32::new(0);
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) number: u32,
+    pub(super) topology: Rc<Topology>,
+    pub(super) links: Rc<Links>,
+    pub(super) ccl: Ccl,
+    pub(super) store: Store,
+    pub(super) data: bool,
+    pub(super) threads: Option<usize>,
+    pub(super) device: u32,
+    pub(super) log: OpLog,
+    pub(super) now: Ps,
+    pub(super) deploy: Ps,
+    pub(super) launches: u32,
+    tensors: Vec<Option<(TensorInfo, Rc<Shards>)>>,
+    slices: Vec<FreeList>,
+}
+
+impl State {
+    pub(super) fn new(topology: Topology, ccl: Ccl) -> State {
+        let links = Links::default_for(topology.machine());
+        let machine = topology.machine();
+        let rings = |pe: u32| match ccl.defaults.buffer_kind {
+            BufferKind::Hbm => ring_bytes(&links, &ccl, PeId(pe)),
+            BufferKind::Tcm | BufferKind::Sram => 0,
+        };
+        let slices = (0..machine.pe_count())
+            .map(|pe| FreeList::new(machine.hbm.slice_bytes.saturating_sub(rings(pe))))
+            .collect();
+        let log = OpLog::new(Arc::new(machine.clone()));
+        State {
+            number: CONTEXTS.fetch_add(1, Ordering::Relaxed),
+            topology: Rc::new(topology),
+            links: Rc::new(links),
+            ccl,
+            store: Store::new(true),
+            data: true,
+            threads: None,
+            device: 0,
+            log,
+            now: 0,
+            deploy: 0,
+            launches: 0,
+            tensors: vec![],
+            slices,
+        }
+    }
+
+    pub(super) fn set_data(&mut self, data: bool) {
+        self.data = data;
+        if self.tensors.is_empty() {
+            self.store = Store::new(data);
+        }
+    }
+
+    /// Places and allocates a tensor; gives its number and the shape of a shard.
+    pub(super) fn create(
+        &mut self,
+        shape: [usize; 2],
+        ty: ElementType,
+        placement: Placement,
+        name: &str,
+    ) -> Result<(TensorId, [usize; 2]), Failure> {
+        if shape.iter().any(|&n| n > u32::MAX as usize) {
+            return Err(Diagnostic::error(
+                "KB0609",
+                format!("tensor `{name}` of shape [{}, {}] has a dimension past {}", shape[0], shape[1], u32::MAX),
+            )
+            .help("split it into several tensors")
+            .into());
+        }
+        let machine = self.topology.machine();
+        let mut shards = Shards::new(machine, self.device, placement, shape, ty, name)?;
+        let bytes = shards.shard_bytes();
+        let pes: Vec<PeId> = holders(&shards).map(|at| machine.pe(at)).collect();
+        for (i, pe) in pes.iter().enumerate() {
+            match self.slices[pe.at()].take(bytes) {
+                Ok(addr) => shards.addr[i] = addr,
+                Err(largest) => {
+                    for (pe, addr) in pes.iter().zip(&shards.addr).take(i) {
+                        self.slices[pe.at()].give(*addr, bytes);
+                    }
+                    let at = machine.at(*pe);
+                    return Err(Diagnostic::error(
+                        "KB0604",
+                        format!(
+                            "tensor `{name}` needs {bytes} bytes in the HBM slice of PE {} of cube {} of SIP {}, where the largest free block has {largest} bytes",
+                            at.pe, at.cube, at.sip
+                        ),
+                    )
+                    .help("drop tensors that are no longer needed, or split this one over more PEs")
+                    .into());
+                }
+            }
+        }
+        let id = TensorId(self.tensors.len() as u32);
+        self.store.create(id, ty, shape);
+        let shard = shards.shard;
+        self.tensors.push(Some((TensorInfo { name: name.to_owned(), ty, shape }, Rc::new(shards))));
+        Ok((id, shard))
+    }
+
+    pub(super) fn free(&mut self, id: TensorId) {
+        let Some((_, shards)) = self.tensors.get_mut(id.at()).and_then(Option::take) else { return };
+        let bytes = shards.shard_bytes();
+        for (at, addr) in holders(&shards).zip(&shards.addr) {
+            let pe = self.topology.machine().pe(at);
+            self.slices[pe.at()].give(*addr, bytes);
+        }
+        self.store.remove(id);
+    }
+
+    pub(super) fn shards(&self, id: TensorId) -> Option<Rc<Shards>> {
+        self.tensors.get(id.at())?.as_ref().map(|(_, shards)| shards.clone())
+    }
+
+    pub(super) fn info(&self, id: TensorId) -> Option<&TensorInfo> {
+        self.tensors.get(id.at())?.as_ref().map(|(info, _)| info)
+    }
+
+    /// Writes a tensor from the host, one shard after another.
+    pub(super) fn write(&mut self, id: TensorId, bytes: impl FnOnce() -> Vec<u8>) {
+        if self.data {
+            self.store.write_host(id, &bytes());
+        } else {
+            self.store.mark_written(id);
+        }
+        self.pay_for_deploy(id);
+    }
+
+    pub(super) fn write_zeros(&mut self, id: TensorId) {
+        self.store.write_zeros(id);
+        self.pay_for_deploy(id);
+    }
+
+    fn pay_for_deploy(&mut self, id: TensorId) {
+        let Some(shards) = self.shards(id) else { return };
+        let machine = self.topology.machine();
+        let bytes = shards.shard_bytes();
+        let time: Ps =
+            holders(&shards).map(|at| transfer::write_ps(&self.topology, machine.pe(at), bytes)).sum();
+        self.deploy += time;
+        self.now += time;
+    }
+
+    pub(super) fn read(&self, id: TensorId) -> Result<&[u8], Failure> {
+        let name = self.info(id).map_or("?", |i| &i.name);
+        if !self.data {
+            return Err(Diagnostic::error("KB0610", format!("`{name}` has no values: the context only keeps time"))
+                .help("run with data, or do not read the tensor")
+                .into());
+        }
+        if let Some(gap) = self.store.unwritten(id) {
+            let width = self.info(id).map_or(1, |i| i.shape[1].max(1)) as u64;
+            return Err(Diagnostic::error(
+                "KB0611",
+                format!(
+                    "`{name}` is read, but nobody has written it from row {}, column {} on ({} elements)",
+                    gap.start / width,
+                    gap.start % width,
+                    gap.end - gap.start
+                ),
+            )
+            .help("let a kernel store the whole tensor, or create it with `zeros`")
+            .into());
+        }
+        Ok(self.store.bytes(id))
+    }
+
+    /// Reads each range that one PE holds and writes it to the other replicas.
+    pub(super) fn sync_replicas(&mut self, id: TensorId) {
+        let Some(shards) = self.shards(id) else { return };
+        if !shards.is_replicated() {
+            return;
+        }
+        let Newest::Ranges(ranges) = self.newest(id, &shards) else { return };
+        let machine = self.topology.machine();
+        let element = u64::from(shards.ty.bytes());
+        let mut time = 0;
+        for (range, have) in ranges {
+            let bytes = (range.end - range.start) * element;
+            time += have.first().map_or(0, |&pe| transfer::read_ps(&self.topology, pe, bytes));
+            for home in holders(&shards).map(|at| machine.pe(at)).filter(|home| !have.contains(home)) {
+                time += transfer::write_ps(&self.topology, home, bytes);
+            }
+        }
+        self.store.share(id);
+        self.now += time;
+    }
+
+    /// Who holds the newest version of each element.
+    fn newest(&self, id: TensorId, shards: &Shards) -> Newest {
+        if !shards.is_replicated() {
+            return Newest::Everywhere;
+        }
+        let ranges = self.store.holders(id);
+        if ranges.is_empty() { Newest::Everywhere } else { Newest::Ranges(ranges) }
+    }
+
+    /// The tensors as a launch finds them.
+    pub(super) fn tensor_states(&self) -> Vec<Option<TensorState>> {
+        let state = |(i, t): (usize, &Option<(TensorInfo, Rc<Shards>)>)| {
+            t.as_ref().map(|(info, shards)| TensorState {
+                info: info.clone(),
+                shards: shards.clone(),
+                newest: self.newest(TensorId(i as u32), shards),
+            })
+        };
+        self.tensors.iter().enumerate().map(state).collect()
+    }
+}
+
+/// Bytes of the rings of a PE's incoming links.
+pub(super) fn ring_bytes(links: &Links, ccl: &Ccl, pe: PeId) -> u64 {
+    let incoming = Dir::ALL.iter().filter(|&&dir| links.recv(pe, dir).is_some()).count() as u64;
+    incoming * u64::from(ccl.defaults.n_slots) * u64::from(ccl.defaults.slot_size)
+}
+
+/// The positions of the holders of shards, in the order of their addresses.
+fn holders(shards: &Shards) -> impl Iterator<Item = PeAt> + use<> {
+    let (sip, [cubes, pes]) = (shards.sip, shards.grid);
+    (0..cubes).flat_map(move |cube| (0..pes).map(move |pe| PeAt { sip, cube, pe }))
+}

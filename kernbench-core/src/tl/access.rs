@@ -1,0 +1,129 @@
+//! From a view to transfers: which bytes of which HBM slices a load or store touches.
+
+use super::launch::{Newest, TensorState};
+use super::recorder::{Recorder, State};
+use super::view::Raw;
+use crate::diag::Diagnostic;
+use crate::ir::{Access, AccessId, PeId, SiteId};
+use crate::placement::{Piece, Rect, rects};
+use crate::topology::PeAt;
+
+impl Recorder {
+    /// Records the access of a view; files a mistake and gives `None` if it is not one.
+    pub(crate) fn access(&self, s: &mut State, site: SiteId, raw: Raw, writing: bool) -> Option<AccessId> {
+        let known = self.launch.tensors.get(raw.tensor.at()).filter(|_| raw.context == self.launch.context);
+        let Some(Some(tensor)) = known else {
+            s.mistake(self.pe, site, "KB0110", || {
+                Diagnostic::error("KB0110", "the view belongs to a tensor of another context, or to a freed one")
+                    .help("make views of tensors of the context that launches")
+            });
+            return None;
+        };
+        let name = &tensor.info.name;
+        if let Some(mistake) = raw.mistake {
+            s.mistake(self.pe, site, "KB0104", || {
+                Diagnostic::error("KB0104", mistake.message(&format!("`{name}`")))
+                    .help("slice within the view's shape; `nrows()` and `ncols()` give it")
+            });
+            return None;
+        }
+        let mut offset = raw.offset;
+        let width = tensor.info.shape[1];
+        let mut stride = raw.stride;
+        if raw.local {
+            if !tensor.shards.has(self.at) {
+                s.mistake(self.pe, site, "KB0109", || {
+                    Diagnostic::error(
+                        "KB0109",
+                        format!("`{name}` has no shard on PE {} of cube {}", self.at.pe, self.at.cube),
+                    )
+                    .help("launch on the PEs that hold the tensor, or address it globally with `rows`")
+                });
+                return None;
+            }
+            // A local view counts rows in the shard; in the tensor they are a tensor row apart.
+            if raw.shape[0] > 1 && raw.stride != tensor.shards.shard[1] as u32 {
+                s.mistake(self.pe, site, "KB0109", || {
+                    Diagnostic::error("KB0109", format!("the shard view of `{name}` was reshaped"))
+                        .help("load the shard, then `reshape` the tile")
+                });
+                return None;
+            }
+            let [row, col] = tensor.shards.origin(self.at.cube, self.at.pe);
+            let sc = tensor.shards.shard[1].max(1) as u64;
+            let (r, c) = (offset / sc + row as u64, offset % sc + col as u64);
+            offset = r * width as u64 + c;
+            stride = width as u32;
+        }
+        let first = s.program.transfers.len() as u32;
+        rects(offset, raw.shape, stride, width, |rect| {
+            tensor.shards.pieces(rect, |piece| self.transfers(s, tensor, piece, width, writing));
+        });
+        let len = s.program.transfers.len() as u32 - first;
+        let access = Access { offset, tensor: raw.tensor, shape: raw.shape, stride, first, len };
+        s.program.accesses.push(access);
+        Some(AccessId(s.program.accesses.len() as u32 - 1))
+    }
+
+    /// Adds the transfers of a piece: from or to the own replica, else the nearest holder of the newest
+    /// version (fewest hops, then the lowest PE).
+    fn transfers(&self, s: &mut State, tensor: &TensorState, piece: Piece, width: usize, writing: bool) {
+        let ranges = match &tensor.newest {
+            Newest::Ranges(ranges) if piece.replicas() > 1 && !writing => ranges,
+            _ => return self.push(s, tensor, &piece, self.nearest(tensor, &piece)),
+        };
+        // Row by row, cut where the holder changes; equal rows join again below.
+        let mut parts: Vec<(Rect, PeId)> = vec![];
+        let everywhere = self.nearest(tensor, &piece);
+        let rect = piece.rect;
+        for row in rect.row..rect.row + rect.rows {
+            let (mut at, end) =
+                ((row * width + rect.col) as u64, (row * width + rect.col + rect.cols) as u64);
+            let mut i = ranges.partition_point(|(r, _)| r.end <= at);
+            while at < end {
+                let (until, holder) = match ranges.get(i) {
+                    Some((r, holders)) if r.start <= at => (r.end, self.nearest_of(holders.iter().copied())),
+                    Some((r, _)) => (r.start, everywhere),
+                    None => (end, everywhere),
+                };
+                i += usize::from(ranges.get(i).is_some_and(|(r, _)| r.start <= at));
+                let until = until.min(end);
+                let (col, cols) = ((at % width as u64) as usize, (until - at) as usize);
+                let above = parts.iter_mut().rev().take(ranges.len() + 2).find(|(r, h)| {
+                    r.row + r.rows == row && r.col == col && r.cols == cols && *h == holder
+                });
+                match above {
+                    Some((r, _)) => r.rows += 1,
+                    None => parts.push((Rect { row, col, rows: 1, cols }, holder)),
+                }
+                at = until;
+            }
+        }
+        for (rect, holder) in parts {
+            self.push(s, tensor, &Piece { rect, ..piece }, holder);
+        }
+    }
+
+    fn push(&self, s: &mut State, tensor: &TensorState, piece: &Piece, home: PeId) {
+        let machine = self.launch.topology.machine();
+        let at = machine.at(home);
+        let transfer = tensor.shards.transfer(machine, piece, at.cube, at.pe);
+        s.program.transfers.push(transfer);
+    }
+
+    /// The own replica if there is one, else the holder with the fewest hops, then the lowest PE.
+    fn nearest(&self, tensor: &TensorState, piece: &Piece) -> PeId {
+        if self.at.sip == tensor.shards.sip && piece.is_held_by(self.at.cube, self.at.pe) {
+            return self.pe;
+        }
+        let (machine, sip) = (self.launch.topology.machine(), tensor.shards.sip);
+        self.nearest_of(piece.holders().map(|(cube, pe)| machine.pe(PeAt { sip, cube, pe })))
+    }
+
+    fn nearest_of(&self, holders: impl Iterator<Item = PeId>) -> PeId {
+        let topology = &self.launch.topology;
+        holders
+            .min_by_key(|&home| (home != self.pe, topology.hops(self.pe, home), home))
+            .unwrap_or(self.pe)
+    }
+}

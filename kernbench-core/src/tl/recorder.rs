@@ -1,0 +1,397 @@
+//! The recording of one PE: intrinsics append typed ops to its arenas.
+
+use super::expr::Node;
+use super::findings::Findings;
+use super::launch::Launch;
+use super::tile::POISON;
+use super::turns::Turns;
+use super::view::{Mistake, Window};
+use crate::diag::{Code, Diagnostic};
+use crate::ir::{
+    Expr, Fun, LinkId, Op, OpId, OpKind, Operand, PeId, PeProgram, SiteId, Sites, Source, Step, Tile, TileId,
+};
+use crate::topology::PeAt;
+use crate::ty::{Dir, ElementType};
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::panic::Location;
+use std::rc::Rc;
+
+/// What the PEs of a launch share while they are recorded.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) sites: Sites,
+    pub(crate) findings: Findings,
+    /// Places of operators and slices that were wrong; only mistakes get here.
+    places: FxHashMap<(&'static str, u32, u32), &'static Source>,
+}
+
+/// Records the ops of one PE.
+#[derive(Debug)]
+pub struct Recorder {
+    pub(crate) launch: Rc<Launch>,
+    pub(crate) pe: PeId,
+    pub(crate) at: PeAt,
+    state: RefCell<State>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) program: PeProgram,
+    pub(crate) shared: Shared,
+    pub(crate) turns: Turns,
+    /// The call chain around the current op, and the call that is about to be entered.
+    caller: Option<SiteId>,
+    called: Option<SiteId>,
+    frames: Vec<Option<SiteId>>,
+    sent: [u32; Dir::ALL.len()],
+    received: [u32; Dir::ALL.len()],
+}
+
+impl Recorder {
+    pub(crate) fn new(launch: Rc<Launch>, pe: PeId, shared: Shared, like: Option<&PeProgram>) -> Recorder {
+        let at = launch.topology.machine().at(pe);
+        let mut state = State { shared, ..State::default() };
+        // The PE before this one is the best guess of how much there will be to record.
+        if let Some(like) = like {
+            state.program = PeProgram {
+                ops: Vec::with_capacity(like.ops.len()),
+                edges: Vec::with_capacity(like.edges.len()),
+                tiles: Vec::with_capacity(like.tiles.len()),
+                steps: Vec::with_capacity(like.steps.len()),
+                accesses: Vec::with_capacity(like.accesses.len()),
+                transfers: Vec::with_capacity(like.transfers.len()),
+                ..PeProgram::default()
+            };
+        }
+        state.program.pe = pe;
+        Recorder { launch, pe, at, state: RefCell::new(state) }
+    }
+
+    /// Lays the scratch out, adds the edges and hands the arenas over.
+    pub(crate) fn finish(&self) -> (PeProgram, Shared) {
+        let mut state = self.state.take();
+        super::layout::lay_out(&mut state, self.launch.scratch_bytes);
+        (state.program, state.shared)
+    }
+
+    pub(crate) fn open_root(&self) -> u32 {
+        self.state.borrow_mut().turns.open_root()
+    }
+
+    pub(crate) fn open(&self, parent: u32, source: &'static Source, buffers: u32) -> u32 {
+        let mut s = self.state.borrow_mut();
+        let site = s.site(source);
+        if buffers == 0 {
+            s.mistake(self.pe, site, "KB0112", || {
+                Diagnostic::error("KB0112", "a scratch scope with 0 buffers holds nothing")
+                    .help("write `buffers = 1` or more, or leave it out")
+            });
+        }
+        s.turns.open(parent, site, buffers.max(1))
+    }
+
+    pub(crate) fn close(&self, turn: u32) {
+        self.state.borrow_mut().turns.close(turn);
+    }
+
+    #[inline]
+    pub(crate) fn call(&self, source: &'static Source) {
+        let mut s = self.state.borrow_mut();
+        s.called = Some(s.site(source));
+    }
+
+    #[inline]
+    pub(crate) fn push_frame(&self) {
+        let mut s = self.state.borrow_mut();
+        let (caller, called) = (s.caller, s.called.take());
+        s.frames.push(caller);
+        s.caller = called.or(caller);
+    }
+
+    #[inline]
+    pub(crate) fn pop_frame(&self) {
+        let mut s = self.state.borrow_mut();
+        s.caller = s.frames.pop().flatten();
+    }
+
+    /// Runs `f` on the arenas with the site of an intrinsic.
+    #[inline]
+    pub(crate) fn with<R>(&self, source: &'static Source, f: impl FnOnce(&mut State, SiteId) -> R) -> R {
+        let mut s = self.state.borrow_mut();
+        let site = s.site(source);
+        f(&mut s, site)
+    }
+
+    #[inline]
+    pub(crate) fn step<'s>(
+        &'s self,
+        fun: Fun,
+        ty: ElementType,
+        args: [Node<'s>; 3],
+        location: &'static Location<'static>,
+    ) -> Node<'s> {
+        let mut s = self.state.borrow_mut();
+        let node = Node { rec: Some(self), ..Node::NONE };
+        if args.iter().any(Node::is_poison) {
+            return Node { root: Operand::Tile(POISON), ..node };
+        }
+        let mut shape = args[0].shape;
+        for arg in &args[1..] {
+            match broadcast(shape, arg.shape) {
+                Some(joined) => shape = joined,
+                None => {
+                    s.misplaced(self.pe, location, "KB0101", || {
+                        Diagnostic::error(
+                            "KB0101",
+                            format!(
+                                "`{}` of shapes {} and {}: they do not broadcast",
+                                fun.name(),
+                                text(shape),
+                                text(arg.shape)
+                            ),
+                        )
+                        .help("each dimension must be equal or 1; slice with `rows` or `cols`, or `reshape`")
+                    });
+                    return Node { root: Operand::Tile(POISON), ..node };
+                }
+            }
+        }
+        let (first, len, root) = s.append(fun, ty, shape, &args);
+        Node { root, shape, first, len, ..node }
+    }
+
+    pub(crate) fn slice(
+        &self,
+        id: TileId,
+        f: impl FnOnce(Window) -> Result<Window, Mistake>,
+        location: &'static Location<'static>,
+    ) -> (TileId, [u32; 2]) {
+        if id == POISON {
+            return (POISON, [0, 0]);
+        }
+        let mut s = self.state.borrow_mut();
+        let tile = s.program.tiles[id.at()];
+        match f((tile.shape, tile.stride, 0)) {
+            Ok((shape, stride, offset)) => {
+                let addr = tile.addr + offset as u32 * tile.ty.bytes();
+                s.program.tiles.push(Tile { addr, shape, stride, ..tile });
+                (TileId(s.program.tiles.len() as u32 - 1), shape)
+            }
+            Err(mistake) => {
+                s.misplaced(self.pe, location, "KB0104", || {
+                    Diagnostic::error("KB0104", mistake.message("the tile"))
+                        .help("slice within the tile's shape; `nrows()` and `ncols()` give it")
+                });
+                (POISON, [0, 0])
+            }
+        }
+    }
+}
+
+/// The common shape of two operands as NumPy broadcasts, if there is one.
+pub(crate) fn broadcast(a: [u32; 2], b: [u32; 2]) -> Option<[u32; 2]> {
+    let join = |x, y| match (x, y) {
+        _ if x == y => Some(x),
+        (_, 1) => Some(x),
+        (1, _) => Some(y),
+        _ => None,
+    };
+    Some([join(a[0], b[0])?, join(a[1], b[1])?])
+}
+
+pub(crate) fn text([m, n]: [u32; 2]) -> String {
+    format!("[{m}, {n}]")
+}
+
+impl State {
+    #[inline]
+    fn site(&mut self, source: &'static Source) -> SiteId {
+        self.shared.sites.intern(source, self.caller)
+    }
+
+    pub(crate) fn mistake(&mut self, pe: PeId, site: SiteId, code: Code, make: impl FnOnce() -> Diagnostic) {
+        self.shared.findings.file(pe, site, make, code);
+    }
+
+    fn misplaced(
+        &mut self,
+        pe: PeId,
+        location: &'static Location<'static>,
+        code: Code,
+        make: impl FnOnce() -> Diagnostic,
+    ) {
+        let key = (location.file(), location.line(), location.column());
+        let source = *self.shared.places.entry(key).or_insert_with(|| {
+            let (file, line, column) = key;
+            Box::leak(Box::new(Source { file, line, column, name: "" }))
+        });
+        let site = self.site(source);
+        self.mistake(pe, site, code, make);
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, kind: OpKind, site: SiteId) -> OpId {
+        self.program.ops.push(Op { kind, site, edge_end: 0 });
+        OpId(self.program.ops.len() as u32 - 1)
+    }
+
+    #[inline]
+    pub(crate) fn next_op(&self) -> OpId {
+        OpId(self.program.ops.len() as u32)
+    }
+
+    /// A tile in the scope of `turn`, first written by `def`.
+    #[inline]
+    pub(crate) fn alloc(
+        &mut self,
+        pe: PeId,
+        turn: u32,
+        site: SiteId,
+        ty: ElementType,
+        shape: [u32; 2],
+        def: OpId,
+    ) -> TileId {
+        if !self.turns.is_innermost(turn) {
+            let open = self.turns.innermost_site();
+            let mut d = None;
+            if let Some(open) = open {
+                let place = self.shared.sites.get(open).source.place();
+                d = Some(place);
+            }
+            self.mistake(pe, site, "KB0103", || {
+                let e = Diagnostic::error(
+                    "KB0103",
+                    "a tile is made in an outer scratch scope while an inner one is open",
+                )
+                .help("make the tile before the inner `scratch_scope!` opens, or use the inner scope's `tl`");
+                match d {
+                    Some(place) => e.at(place, "the inner scope"),
+                    None => e,
+                }
+            });
+            return POISON;
+        }
+        let bytes = u64::from(shape[0]) * u64::from(shape[1]) * u64::from(ty.bytes());
+        match self.turns.alloc(turn, bytes) {
+            Some(addr) => {
+                let id = TileId(self.program.tiles.len() as u32);
+                self.program.tiles.push(Tile { addr, shape, stride: shape[1], base: id, def, turn, ty });
+                id
+            }
+            None => {
+                self.mistake(pe, site, "KB0111", || {
+                    Diagnostic::error(
+                        "KB0111",
+                        format!("a tile of {} {ty} needs {bytes} bytes of scratch", text(shape)),
+                    )
+                    .help("work on blocks: `Block::new(0, n).blocks(64)` with a `scratch_scope!` inside")
+                });
+                POISON
+            }
+        }
+    }
+
+    /// Appends a step whose expression operands become one contiguous run in post order.
+    #[inline]
+    fn append(
+        &mut self,
+        fun: Fun,
+        ty: ElementType,
+        shape: [u32; 2],
+        args: &[Node<'_>; 3],
+    ) -> (u32, u32, Operand) {
+        let steps = &mut self.program.steps;
+        let mut roots = args.map(|a| a.root);
+        let len: u32 = args.iter().map(|a| a.len).sum();
+        let mut first = steps.len() as u32 - len;
+        let mut expected = first;
+        let contiguous = args.iter().filter(|a| a.len > 0).all(|a| {
+            let fits = a.first == expected;
+            expected += a.len;
+            fits
+        });
+        if !contiguous {
+            // Built out of order, as in `let a = x * y; let b = z * w; b + a`: move the runs to the end.
+            first = steps.len() as u32;
+            for (arg, root) in args.iter().zip(&mut roots).filter(|(a, _)| a.len > 0) {
+                let to = steps.len() as u32;
+                let moved = |o: Operand| match o {
+                    Operand::Step(i) => Operand::Step(i - arg.first + to),
+                    other => other,
+                };
+                for i in arg.first..arg.first + arg.len {
+                    let step = steps[i as usize];
+                    steps.push(Step { args: step.args.map(moved), ..step });
+                }
+                *root = moved(*root);
+            }
+        }
+        steps.push(Step { fun, ty, shape, args: roots });
+        (first, len + 1, Operand::Step(steps.len() as u32 - 1))
+    }
+
+    /// The expression of a node; a bare operand becomes one copy step if `copy`.
+    #[inline]
+    pub(crate) fn expr(&mut self, node: Node<'_>, ty: ElementType, copy: bool) -> Expr {
+        if node.len == 0 && copy {
+            let (first, len, root) = self.append(Fun::Copy, ty, node.shape, &[node, Node::NONE, Node::NONE]);
+            return Expr { first, len, root };
+        }
+        Expr { first: node.first, len: node.len, root: node.root }
+    }
+
+    /// The next message number of a link used in a direction.
+    pub(crate) fn next_message(&mut self, dir: Dir, sending: bool) -> u32 {
+        let counter = if sending { &mut self.sent } else { &mut self.received };
+        let seq = counter[dir as usize];
+        counter[dir as usize] += 1;
+        seq
+    }
+}
+
+impl Recorder {
+    /// The link to (`sending`) or from the neighbour in a direction; a mistake if there is none.
+    pub(crate) fn link(&self, s: &mut State, site: SiteId, dir: Dir, sending: bool) -> Option<LinkId> {
+        let links = &self.launch.links;
+        let link = if sending { links.send(self.pe, dir) } else { links.recv(self.pe, dir) };
+        if link.is_none() {
+            let have: Vec<&str> = Dir::ALL
+                .iter()
+                .filter(|&&d| if sending { links.send(self.pe, d) } else { links.recv(self.pe, d) }.is_some())
+                .map(|d| d.name())
+                .collect();
+            let PeAt { sip, cube, pe } = self.at;
+            s.mistake(self.pe, site, "KB0106", || {
+                Diagnostic::error(
+                    "KB0106",
+                    format!("PE {pe} of cube {cube} of SIP {sip} has no neighbour in direction `{dir}`"),
+                )
+                .help(format!("it has neighbours in {}", have.join(", ")))
+            });
+        }
+        link
+    }
+
+    /// Whether a message fits a slot; a mistake with the numbers if not.
+    pub(crate) fn fits_slot(&self, s: &mut State, site: SiteId, ty: ElementType, shape: [u32; 2]) -> bool {
+        let bytes = u64::from(shape[0]) * u64::from(shape[1]) * u64::from(ty.bytes());
+        let slot = self.launch.slot_bytes;
+        if bytes > slot {
+            s.mistake(self.pe, site, "KB0107", || {
+                let row = u64::from(shape[1]) * u64::from(ty.bytes());
+                let d = Diagnostic::error(
+                    "KB0107",
+                    format!("a message of {} {ty} has {bytes} bytes, but a slot holds {slot} bytes", text(shape)),
+                );
+                match slot.checked_div(row) {
+                    Some(rows) if rows > 0 => d.help(format!(
+                        "send blocks of at most {rows} rows (`tl::slot_size()` gives a slot's bytes), or raise `slot_size` in ccl.yaml"
+                    )),
+                    _ => d.help("send smaller slices (`cols`), or raise `slot_size` in ccl.yaml"),
+                }
+            });
+        }
+        bytes <= slot
+    }
+}

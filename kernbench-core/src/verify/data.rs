@@ -1,0 +1,158 @@
+//! Which elements of tensors a launch reads and writes.
+
+use super::{Facts, pe_text};
+use crate::diag::Diagnostic;
+use crate::ir::{Access, OpKind, PeId, Program, SiteId, TensorId};
+use rangemap::RangeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+#[derive(Clone, Copy)]
+struct Write {
+    start: u64,
+    end: u64,
+    pe: PeId,
+    site: SiteId,
+}
+
+pub(super) fn check(program: &Program, facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let mut writes: BTreeMap<TensorId, Vec<Write>> = BTreeMap::new();
+    for pe in &program.pes {
+        for op in &pe.ops {
+            if let OpKind::Store { access, .. } = op.kind {
+                let access = pe.access(access);
+                let of = writes.entry(access.tensor).or_default();
+                access.runs(|r| of.push(Write { start: r.start, end: r.end, pe: pe.pe, site: op.site }));
+            }
+        }
+    }
+    for of in writes.values_mut() {
+        of.sort_by_key(|w| (w.start, w.pe));
+    }
+    let mut found = check_reads(program, facts, &writes);
+    if !facts.data {
+        found.extend(check_overlaps(program, facts, &writes));
+    }
+    found
+}
+
+/// Everything read was written before, by the host, an earlier launch or this one; and no PE reads
+/// from a replicated tensor what another PE writes in the same launch.
+fn check_reads(
+    program: &Program,
+    facts: &Facts<'_>,
+    writes: &BTreeMap<TensorId, Vec<Write>>,
+) -> Vec<Diagnostic> {
+    let mut found = vec![];
+    let mut reported: BTreeSet<(&'static str, SiteId)> = BTreeSet::new();
+    let mut whole: BTreeMap<TensorId, bool> = BTreeMap::new();
+    let mut sets: BTreeMap<(TensorId, Option<PeId>), RangeSet<u64>> = BTreeMap::new();
+    for pe in &program.pes {
+        for op in &pe.ops {
+            let OpKind::Load { access, .. } = op.kind else { continue };
+            let access = pe.access(access);
+            let id = access.tensor;
+            let tensor = &program.tensors[id.at()];
+            let elements = tensor.shape[0] as u64 * tensor.shape[1] as u64;
+            let replicated = (facts.replicated)(id);
+            let of = writes.get(&id).map_or(&[][..], Vec::as_slice);
+            if replicated && let Some(other) = stale(of, access, pe.pe) {
+                if reported.insert(("KB0210", op.site)) {
+                    let d = Diagnostic::error(
+                        "KB0210",
+                        format!(
+                            "{} reads {}, which {} writes in the same launch: its own replica is stale",
+                            pe_text(facts, pe.pe),
+                            program.access_text(access),
+                            pe_text(facts, other.pe)
+                        ),
+                    )
+                    .help("send the values with `tl::send`, or read them in a later launch");
+                    found.push(program.sites.label(program.sites.label(d, op.site), other.site));
+                }
+                continue;
+            }
+            if *whole.entry(id).or_insert_with(|| (facts.written)(id, 0..elements)) {
+                continue;
+            }
+            let own = replicated.then_some(pe.pe);
+            let set = sets.entry((id, own)).or_insert_with(|| {
+                let mine = of.iter().filter(|w| own.is_none_or(|pe| w.pe == pe) && w.start < w.end);
+                mine.map(|w| w.start..w.end).collect()
+            });
+            let mut missing: Option<Range<u64>> = None;
+            access.runs(|r| {
+                for gap in set.gaps(&r) {
+                    if missing.is_none() && !(facts.written)(id, gap.clone()) {
+                        missing = Some(gap);
+                    }
+                }
+            });
+            if let Some(gap) = missing
+                && reported.insert(("KB0205", op.site))
+            {
+                let width = tensor.shape[1].max(1) as u64;
+                let d = Diagnostic::error(
+                    "KB0205",
+                    format!(
+                        "{} reads {}, but nobody has written `{}` from row {}, column {} on",
+                        pe_text(facts, pe.pe),
+                        program.access_text(access),
+                        tensor.name,
+                        gap.start / width,
+                        gap.start % width
+                    ),
+                )
+                .help("fill the tensor with `from_array` or `zeros`, or store to it before the load");
+                found.push(program.sites.label(d, op.site));
+            }
+        }
+    }
+    found
+}
+
+fn stale(writes: &[Write], access: &Access, pe: PeId) -> Option<Write> {
+    let mut other = None;
+    if writes.iter().any(|w| w.pe != pe) {
+        access.runs(|r| {
+            let until = writes.partition_point(|w| w.start < r.end);
+            other = other.or_else(|| writes[..until].iter().find(|w| w.pe != pe && w.end > r.start).copied());
+        });
+    }
+    other
+}
+
+/// Without data, two PEs that write the same range cannot be compared: a warning.
+fn check_overlaps(
+    program: &Program,
+    facts: &Facts<'_>,
+    writes: &BTreeMap<TensorId, Vec<Write>>,
+) -> Vec<Diagnostic> {
+    let mut found = vec![];
+    for (id, of) in writes {
+        let mut reach: Option<Write> = None;
+        for w in of.iter().filter(|w| w.start < w.end) {
+            if let Some(r) = reach
+                && r.end > w.start
+                && r.pe != w.pe
+            {
+                let name = &program.tensors[id.at()].name;
+                let d = Diagnostic::warning(
+                    "KB0209",
+                    format!(
+                        "{} and {} write the same elements of `{name}` in one launch",
+                        pe_text(facts, r.pe),
+                        pe_text(facts, w.pe)
+                    ),
+                )
+                .help("run with data to see whether the values differ, or let one PE write them");
+                found.push(program.sites.label(program.sites.label(d, r.site), w.site));
+                break;
+            }
+            if reach.is_none_or(|r| w.end > r.end) {
+                reach = Some(*w);
+            }
+        }
+    }
+    found
+}

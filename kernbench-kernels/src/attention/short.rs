@@ -1,0 +1,111 @@
+//! Grouped-query attention at short context: each cube owns whole KV heads, the PEs of a group split
+//! the keys of one head, and partials are reduced to the group's root. Nothing leaves a cube.
+//!
+//! Work per PE: `2 * 2 * h_q / h_kv * t_q * s_kv * kv_per_cube / PEs * d` flop; each key is read once.
+
+use super::{Gqa, Group, Softmax};
+use kernbench_core::prelude::*;
+use kernbench_macros::kernel;
+
+/// Keys of a block.
+const KEYS: usize = 64;
+/// Query rows of a block in prefill.
+const ROWS: usize = 32;
+
+/// Grouped-query decode, short context: one query of each head.
+#[kernel]
+pub fn gqa_decode_short<T: Float>(
+    /// (h_q, d), replicated.
+    q: In<T>,
+    /// (h_kv * s_kv, d), row-wise over cubes and PEs.
+    k: In<T>,
+    /// Laid out like `k`.
+    v: In<T>,
+    /// (h_q, d), replicated; each group root writes the rows of its head.
+    o: Out<T>,
+    a: Gqa,
+) {
+    let group = Group::of(&a, tl::cube(), tl::pe());
+    let heads = Block::new(group.head * a.group(), a.group());
+    let q = tl::load(q.rows(heads));
+    let acc = Softmax::empty(tl, q.nrows(), a.d);
+    for keys in group.keys(&a).blocks(KEYS) {
+        if keys.start >= a.valid {
+            break;
+        }
+        scratch_scope!(buffers = 2, {
+            let kt = tl::load(k.rows(group.rows(&a, keys)));
+            let vt = tl::load(v.rows(group.rows(&a, keys)));
+            let s = tl::dot(q, kt.t()) * a.scale;
+            if keys.end() <= a.valid {
+                acc.update(tl, s, vt);
+                continue;
+            }
+            let k_pos = tl::arange(keys, Axis::Cols);
+            acc.update(tl, tl::select(tl::lt(k_pos, a.valid as i32), s, f32::NEG_INFINITY), vt);
+        });
+    }
+    for from in group.sources() {
+        acc.merge_partial(tl, from);
+    }
+    match group.parent() {
+        Some(to) => acc.send_partial(tl, to),
+        None => tl::store(o.rows(heads), acc.output::<T>(tl)),
+    }
+}
+
+/// Grouped-query prefill, short context: `t_q` queries of each head, causal or not.
+#[kernel]
+pub fn gqa_prefill_short<T: Float>(
+    /// (t_q, h_q * d), replicated.
+    q: In<T>,
+    /// (h_kv * s_kv, d), row-wise over cubes and PEs.
+    k: In<T>,
+    /// Laid out like `k`.
+    v: In<T>,
+    /// (t_q, h_q * d), replicated; each group root writes the columns of its head.
+    o: Out<T>,
+    a: Gqa,
+) {
+    let group = Group::of(&a, tl::cube(), tl::pe());
+    let heads = Block::new(group.head * a.group() * a.d, a.group() * a.d);
+    // Row i of these tiles is query i / group: the heads of a query follow each other.
+    let q = tl::load(q.cols(heads)).reshape([a.t_q * a.group(), a.d]);
+    let acc = Softmax::empty(tl, q.nrows(), a.d);
+    for keys in group.keys(&a).blocks(KEYS) {
+        if keys.start >= a.valid || (a.causal && keys.start >= a.t_q) {
+            break;
+        }
+        scratch_scope!(buffers = 2, {
+            let kt = tl::load(k.rows(group.rows(&a, keys)));
+            let vt = tl::load(v.rows(group.rows(&a, keys)));
+            for rows in Block::new(0, q.nrows()).blocks(ROWS) {
+                if a.causal && (rows.end() - 1) / a.group() < keys.start {
+                    continue;
+                }
+                scratch_scope!({
+                    let acc = acc.rows(rows);
+                    let s = tl::dot(q.rows(rows), kt.t()) * a.scale;
+                    let below = !a.causal || keys.end() - 1 <= rows.start / a.group();
+                    if below && keys.end() <= a.valid {
+                        acc.update(tl, s, vt);
+                        continue;
+                    }
+                    let k_pos = tl::arange(keys, Axis::Cols);
+                    let row = tl::arange(rows, Axis::Rows);
+                    let seen = tl::lt(k_pos, a.valid as i32);
+                    // i / g >= j exactly when i >= j * g.
+                    let seen = if below { seen } else { tl::and(seen, tl::ge(row, k_pos * a.group() as i32)) };
+                    acc.update(tl, tl::select(seen, s, f32::NEG_INFINITY), vt);
+                });
+            }
+        });
+    }
+    for from in group.sources() {
+        acc.merge_partial(tl, from);
+    }
+    match group.parent() {
+        Some(to) => acc.send_partial(tl, to),
+        None => tl::store(o.cols(heads), acc.output::<T>(tl).reshape([a.t_q, heads.len])),
+    }
+}

@@ -1,0 +1,102 @@
+//! The running softmax of flash attention, and how partials of it move and merge.
+
+use kernbench_core::prelude::*;
+use kernbench_macros::device;
+
+/// The attention of some queries over some keys, so far: row maximum, row sum, weighted values
+/// (Dao et al., FlashAttention, 2022, algorithm 1). Shapes `[rows, 1]`, `[rows, 1]`, `[rows, d]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Softmax<'s> {
+    m: Tile<'s, f32>,
+    l: Tile<'s, f32>,
+    o: Tile<'s, f32>,
+}
+
+impl<'s> Softmax<'s> {
+    /// The partial of no keys.
+    #[device]
+    pub fn empty(tl: &Scope, rows: usize, d: usize) -> Softmax<'_> {
+        Softmax {
+            m: tl::full([rows, 1], f32::NEG_INFINITY),
+            l: tl::zeros([rows, 1]),
+            o: tl::zeros([rows, d]),
+        }
+    }
+
+    /// The partial of some of its queries; the same bytes.
+    #[must_use]
+    pub fn rows(self, r: Block) -> Self {
+        Softmax { m: self.m.rows(r), l: self.l.rows(r), o: self.o.rows(r) }
+    }
+
+    /// Folds a block of scores `[rows, keys]` and its values `[keys, d]` in.
+    #[device]
+    pub fn update<T: Float>(self, tl: &Scope, s: Expr<f32>, v: Tile<T>) {
+        let s = tl::eval(s);
+        let m = tl::max(tl::maximum(self.m, s), Axis::Cols);
+        let shift = finite(tl, m);
+        let p = tl::eval(tl::exp(s - shift));
+        let alpha = tl::eval(tl::exp(self.m - shift));
+        tl::copy_to(self.l, self.l * alpha + tl::sum(p, Axis::Cols));
+        let p = tl::eval(p.cast::<T>());
+        tl::copy_to(self.o, self.o * alpha + tl::dot(p, v));
+        tl::copy_to(self.m, m);
+    }
+
+    /// Merges a partial of the same queries over other keys in, by log-sum-exp.
+    #[device]
+    pub fn merge(self, tl: &Scope, other: Softmax) {
+        let m = tl::eval(tl::maximum(self.m, other.m));
+        let shift = finite(tl, m);
+        let a = tl::eval(tl::exp(self.m - shift));
+        let b = tl::eval(tl::exp(other.m - shift));
+        tl::copy_to(self.l, self.l * a + other.l * b);
+        tl::copy_to(self.o, self.o * a + other.o * b);
+        tl::copy_to(self.m, m);
+    }
+
+    /// Sends the partial, in blocks of rows that fit a slot.
+    #[device]
+    pub fn send_partial(self, tl: &Scope, to: Dir) {
+        for rows in Block::new(0, self.o.nrows()).blocks(rows_per_message(tl, self.o.ncols())) {
+            let part = self.rows(rows);
+            tl::send(to, part.m);
+            tl::send(to, part.l);
+            tl::send(to, part.o);
+        }
+    }
+
+    /// Receives a partial of the same queries and merges it in, block by block.
+    #[device]
+    pub fn merge_partial(self, tl: &Scope, from: Dir) {
+        let d = self.o.ncols();
+        for rows in Block::new(0, self.o.nrows()).blocks(rows_per_message(tl, d)) {
+            scratch_scope!({
+                let other = Softmax {
+                    m: tl::recv(from, [rows.len, 1]),
+                    l: tl::recv(from, [rows.len, 1]),
+                    o: tl::recv(from, [rows.len, d]),
+                };
+                self.rows(rows).merge(tl, other);
+            });
+        }
+    }
+
+    /// The attention output; 0 in a row without keys, NaN where an input was NaN.
+    #[device]
+    pub fn output<T: Float>(self, tl: &Scope) -> Tile<'_, T> {
+        tl::eval(tl::select(tl::eq(self.l, 0.0), 0.0, self.o / self.l).cast())
+    }
+}
+
+/// Rows of `d` f32 values that fit a slot; at least one, so that a slot too small is reported.
+#[device]
+fn rows_per_message(tl: &Scope, d: usize) -> usize {
+    (tl::slot_size() / (4 * d)).max(1)
+}
+
+/// `m`, or 0 where `m` is -inf: a row without keys must not become NaN.
+#[device]
+fn finite(tl: &Scope, m: Tile<f32>) -> Tile<'_, f32> {
+    tl::eval(tl::select(tl::eq(m, f32::NEG_INFINITY), 0.0, m))
+}
