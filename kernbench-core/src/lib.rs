@@ -14,12 +14,14 @@ pub mod ty;
 pub mod ir;
 /// The simulated machine: description, graph, dense tables, routes.
 pub mod topology;
-/// Element types, axes, directions, ranges.
-pub mod ty;
-/// Time, bandwidth and rates, in integers.
-pub mod units;
-mod yaml;
-
+/// The configuration of collectives.
+pub mod ccl;
+/// Where the bytes of a tensor are.
+pub mod placement;
+/// The kernel language.
+pub mod tl;
+/// Checks of a program before any time passes.
+pub mod verify;
 /// The simulator of time.
 pub mod engine;
 /// The bytes of tensors, and who wrote them.
@@ -30,3 +32,16 @@ pub mod exec;
 pub mod log;
 /// Why a launch took as long as it did.
 pub mod report;
+/// The host program: a context, its tensors, and launches.
+pub mod host;
+
+/// What kernels are written with.
+pub mod prelude {
+    pub use crate::scratch_scope;
+    pub use crate::tl::{
+        self, Expr, In, InOut, Kernel, Matrix, Operand, Out, Pending, Readable, Scope, Tile, Transposed,
+        Writable,
+    };
+    pub use crate::ty::{Axis, Block, Dir, Dtype, ElementType, Float, Group, Mask, Num, bf16, f16};
+}
+pub use ndarray;
