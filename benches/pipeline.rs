@@ -2,14 +2,9 @@
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use kernbench::core::host::{Context, LaunchOptions};
-use kernbench::engine::{self, simulate};
-use kernbench::exec;
 use kernbench::kernels::attention::{Gqa, gqa_decode_short};
-use kernbench::kernels::random;
-use kernbench::ndarray::Array2;
 use kernbench::placement::Placement;
 use kernbench::prelude::*;
-use kernbench::store::Store;
 use kernbench::topology::Topology;
 use std::hint::black_box;
 use std::time::Duration;

@@ -163,8 +163,10 @@ impl State {
         let Some(shards) = self.shards(id) else { return };
         let machine = self.topology.machine();
         let bytes = shards.shard_bytes();
-        let time: Ps =
-            holders(&shards).map(|at| transfer::write_ps(&self.topology, machine.pe(at), bytes)).sum();
+        let time: Ps = holders(&shards)
+            .zip(&shards.addr)
+            .map(|(at, &addr)| transfer::write_ps(&self.topology, machine.pe(at), addr, bytes))
+            .sum();
         self.deploy += time;
         self.now += time;
     }
@@ -208,9 +210,10 @@ impl State {
         let mut time = 0;
         for (range, have) in ranges {
             let bytes = (range.end - range.start) * element;
-            time += have.first().map_or(0, |&pe| transfer::read_ps(&self.topology, pe, bytes));
+            // Where in a shard the range lies moves its bursts to other channels, not its time.
+            time += have.first().map_or(0, |&pe| transfer::read_ps(&self.topology, pe, 0, bytes));
             for home in holders(&shards).map(|at| machine.pe(at)).filter(|home| !have.contains(home)) {
-                time += transfer::write_ps(&self.topology, home, bytes);
+                time += transfer::write_ps(&self.topology, home, 0, bytes);
             }
         }
         self.store.share(id);
