@@ -37,6 +37,8 @@ impl<'s> Node<'s> {
     pub(crate) const NONE: Node<'s> =
         Node { rec: None, root: ir::Operand::None, shape: [1, 1], first: 0, len: 0 };
 
+    pub(crate) const POISON: Node<'s> = Node { root: ir::Operand::Tile(POISON), ..Node::NONE };
+
     fn scalar(root: ir::Operand) -> Self {
         Node { root, ..Node::NONE }
     }
@@ -56,7 +58,7 @@ impl<'s, T> Expr<'s, T> {
     #[inline]
     pub(crate) fn step(fun: Fun, ty: ElementType, args: [Node<'s>; 3]) -> Self {
         let rec = args[0].rec.or(args[1].rec).or(args[2].rec);
-        Expr::of(rec.map_or(Node::NONE, |rec| rec.step(fun, ty, args, Location::caller())))
+        Expr::of(rec.map_or(Node::POISON, |rec| rec.step(fun, ty, args, Location::caller())))
     }
 }
 
@@ -153,3 +155,28 @@ macro_rules! negation {
     )* };
 }
 negation!(Tile, Expr);
+
+/// Never holds: a comparison by operator says what to write instead. Where rustc prefers its own words
+/// for `==`, it still names this trait.
+#[diagnostic::on_unimplemented(
+    message = "tiles and expressions are not compared with operators",
+    label = "a comparison of elements is an expression",
+    note = "write `tl::eq`, `tl::ne`, `tl::gt`, `tl::ge`, `tl::lt` or `tl::le` and use it in `tl::select`"
+)]
+pub trait UseTlEqOrTlGtInstead {}
+
+macro_rules! no_comparison {
+    ($($operand:ident),*) => { $(
+        impl<T, R: UseTlEqOrTlGtInstead> PartialEq<R> for $operand<'_, T> {
+            fn eq(&self, _: &R) -> bool {
+                false
+            }
+        }
+        impl<T, R: UseTlEqOrTlGtInstead> PartialOrd<R> for $operand<'_, T> {
+            fn partial_cmp(&self, _: &R) -> Option<std::cmp::Ordering> {
+                None
+            }
+        }
+    )* };
+}
+no_comparison!(Tile, Expr);

@@ -361,10 +361,7 @@ macro_rules! steps {
         impl<'s> At<'s> {
             #[track_caller]
             #[inline]
-            pub fn $name<'e, T: $bound>(self, $($arg: impl Operand<'e, T>),*) -> Expr<'e, T>
-            where
-                's: 'e,
-            {
+            pub fn $name<'e, T: $bound>(self, $($arg: impl Operand<'e, T>),*) -> Expr<'e, T> {
                 self.apply(Fun::$fun, T::TYPE, [$($arg.node()),*])
             }
         }
@@ -388,10 +385,7 @@ macro_rules! comparisons {
     ($($name:ident $fun:ident),*) => { $(
         impl<'s> At<'s> {
             #[track_caller]
-            pub fn $name<'e, T: Num>(self, a: impl Operand<'e, T>, b: impl Operand<'e, T>) -> Expr<'e, Mask>
-            where
-                's: 'e,
-            {
+            pub fn $name<'e, T: Num>(self, a: impl Operand<'e, T>, b: impl Operand<'e, T>) -> Expr<'e, Mask> {
                 self.apply(Fun::$fun, ElementType::Mask, [a.node(), b.node()])
             }
         }
@@ -403,13 +397,17 @@ comparisons!(ge Ge, gt Gt, le Le, lt Lt, eq Eq, ne Ne);
 impl<'s> At<'s> {
     #[track_caller]
     #[inline]
-    fn apply<'e, T, const N: usize>(self, fun: Fun, ty: ElementType, args: [Node<'e>; N]) -> Expr<'e, T>
-    where
-        's: 'e,
-    {
+    fn apply<'e, T, const N: usize>(self, fun: Fun, ty: ElementType, args: [Node<'e>; N]) -> Expr<'e, T> {
         let mut all = [Node::NONE; 3];
         all[..N].copy_from_slice(&args);
-        Expr::of(self.rec().step(fun, ty, all, std::panic::Location::caller()))
+        if args.iter().all(|a| a.rec.is_none() && !a.is_poison()) {
+            self.mistake("KB0115", || {
+                Diagnostic::error("KB0115", format!("`{}` of scalars alone has no tile to work on", fun.name()))
+                    .help("compute it in plain Rust, or make one operand a tile")
+            });
+            return Expr::of(Node::POISON);
+        }
+        Expr::step(fun, ty, all)
     }
 
     #[track_caller]
@@ -418,35 +416,23 @@ impl<'s> At<'s> {
         x: impl Operand<'e, T>,
         low: impl Operand<'e, T>,
         high: impl Operand<'e, T>,
-    ) -> Expr<'e, T>
-    where
-        's: 'e,
-    {
+    ) -> Expr<'e, T> {
         let raised: Expr<'e, T> = self.apply(Fun::Max, T::TYPE, [x.node(), low.node()]);
         self.apply(Fun::Min, T::TYPE, [Operand::<T>::node(raised), high.node()])
     }
 
     #[track_caller]
-    pub fn and<'e>(self, a: impl Operand<'e, Mask>, b: impl Operand<'e, Mask>) -> Expr<'e, Mask>
-    where
-        's: 'e,
-    {
+    pub fn and<'e>(self, a: impl Operand<'e, Mask>, b: impl Operand<'e, Mask>) -> Expr<'e, Mask> {
         self.apply(Fun::And, ElementType::Mask, [a.node(), b.node()])
     }
 
     #[track_caller]
-    pub fn or<'e>(self, a: impl Operand<'e, Mask>, b: impl Operand<'e, Mask>) -> Expr<'e, Mask>
-    where
-        's: 'e,
-    {
+    pub fn or<'e>(self, a: impl Operand<'e, Mask>, b: impl Operand<'e, Mask>) -> Expr<'e, Mask> {
         self.apply(Fun::Or, ElementType::Mask, [a.node(), b.node()])
     }
 
     #[track_caller]
-    pub fn not<'e>(self, a: impl Operand<'e, Mask>) -> Expr<'e, Mask>
-    where
-        's: 'e,
-    {
+    pub fn not<'e>(self, a: impl Operand<'e, Mask>) -> Expr<'e, Mask> {
         self.apply(Fun::Not, ElementType::Mask, [a.node()])
     }
 
@@ -456,10 +442,7 @@ impl<'s> At<'s> {
         mask: impl Operand<'e, Mask>,
         a: impl Operand<'e, T>,
         b: impl Operand<'e, T>,
-    ) -> Expr<'e, T>
-    where
-        's: 'e,
-    {
+    ) -> Expr<'e, T> {
         self.apply(Fun::Select, T::TYPE, [mask.node(), a.node(), b.node()])
     }
 }

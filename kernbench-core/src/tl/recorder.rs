@@ -43,10 +43,12 @@ pub(crate) struct State {
     pub(crate) program: PeProgram,
     pub(crate) shared: Shared,
     pub(crate) turns: Turns,
-    /// The call chain around the current op, and the call that is about to be entered.
+    /// The innermost call of a device function around the current op.
     caller: Option<SiteId>,
-    called: Option<SiteId>,
-    frames: Vec<Option<SiteId>>,
+    /// Calls about to be entered: arguments of a call may be calls themselves.
+    called: Vec<SiteId>,
+    /// For each device function that runs: the caller outside of it, and how many calls were pending there.
+    frames: Vec<(Option<SiteId>, usize)>,
     sent: [u32; Dir::ALL.len()],
     received: [u32; Dir::ALL.len()],
 }
@@ -101,21 +103,26 @@ impl Recorder {
     #[inline]
     pub(crate) fn call(&self, source: &'static Source) {
         let mut s = self.state.borrow_mut();
-        s.called = Some(s.site(source));
+        let site = s.site(source);
+        s.called.push(site);
     }
 
     #[inline]
     pub(crate) fn push_frame(&self) {
         let mut s = self.state.borrow_mut();
-        let (caller, called) = (s.caller, s.called.take());
-        s.frames.push(caller);
+        let (caller, called) = (s.caller, s.called.pop());
+        let pending = s.called.len();
+        s.frames.push((caller, pending));
         s.caller = called.or(caller);
     }
 
     #[inline]
     pub(crate) fn pop_frame(&self) {
         let mut s = self.state.borrow_mut();
-        s.caller = s.frames.pop().flatten();
+        if let Some((caller, pending)) = s.frames.pop() {
+            s.caller = caller;
+            s.called.truncate(pending);
+        }
     }
 
     /// Runs `f` on the arenas with the site of an intrinsic.
