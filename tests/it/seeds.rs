@@ -96,22 +96,43 @@ fn inter_cube(run: &Run) -> usize {
         .count()
 }
 
+/// The listing and the logical log of a run.
+fn texts(run: &Run) -> String {
+    let topology = run.ctx.topology();
+    let position = |pe| {
+        let at = topology.machine().at(pe);
+        [at.sip, at.cube, at.pe]
+    };
+    let log = run.ctx.op_log();
+    format!("{}\n{}", log.launches[0].program.listing(&position), log.logical())
+}
+
+/// Listing and log hold no line numbers of the kernels: an edit above must not touch snapshots.
+fn assert_texts(name: &str, run: &Run) {
+    insta::with_settings!({ filters => vec![(r"kernbench-kernels/src/attention/(\w+\.rs):\d+", "$1")] }, {
+        insta::assert_snapshot!(name, texts(run));
+    });
+}
+
 #[test]
 fn short_decode_smoke_kv_per_cube_2_c_4() {
     let run = run_decode_short(2, 4);
     assert!(run.check.correct, "{:?}", run.check);
+    assert_texts("decode_kv_2", &run);
 }
 
 #[test]
 fn short_decode_smoke_kv_per_cube_4_c_2() {
     let run = run_decode_short(4, 2);
     assert!(run.check.correct, "{:?}", run.check);
+    assert_texts("decode_kv_4", &run);
 }
 
 #[test]
 fn short_decode_smoke_kv_per_cube_8_c_1() {
     let run = run_decode_short(8, 1);
     assert!(run.check.correct, "{:?}", run.check);
+    assert_texts("decode_kv_8", &run);
 }
 
 #[test]
@@ -133,6 +154,7 @@ fn short_decode_no_inter_cube_traffic() {
 fn short_prefill_smoke_kv_per_cube_2_c_4() {
     let run = run_prefill_short(2, 4);
     assert!(run.check.correct, "{:?}", run.check);
+    assert_texts("prefill_kv_2", &run);
 }
 
 #[test]
@@ -144,19 +166,37 @@ fn short_prefill_no_ring_kv_traffic() {
 }
 
 #[test]
-fn peek() {
-    let run = run_decode_short(2, 4);
+fn short_decode_kv_per_cube_1_uses_the_row_chain_and_the_column_bridge() {
+    let run = run_decode_short(1, 8);
+    assert!(run.check.correct, "{:?}", run.check);
     let log = run.ctx.op_log();
-    let topo = run.ctx.topology();
-    let name = |pe| {
-        let at = topo.machine().at(pe);
-        [at.sip, at.cube, at.pe]
-    };
-    println!("{}", log.launches[0].program.listing(&name));
-    println!("{}", log.logical().lines().take(60).collect::<Vec<_>>().join("\n"));
-    println!("{}", log.timed_text().lines().take(30).collect::<Vec<_>>().join("\n"));
-    let run = run_prefill_short(2, 4);
-    let log = run.ctx.op_log();
-    println!("{}", log.launches[0].program.listing(&name));
-    println!("{:#?}", kernbench::core::report::Report::of(&log, 0));
+    let count = |dir| log.records().filter(|r| r.name() == "ipcq_copy" && r.direction() == Some(dir)).count();
+    assert_eq!((count(Dir::IntraW), count(Dir::IntraN), log.count("ipcq_copy")), (144, 24, 168));
+    assert_eq!(log.count("dma_write"), 8);
+    drop(log);
+    assert_texts("decode_kv_1", &run);
+}
+
+#[test]
+fn prefill_is_right_for_grouped_queries_causal_or_not_and_odd_sizes() {
+    for (h_q, h_kv, kv, t_q, s_kv) in
+        [(8, 4, 1, 5, 40), (12, 4, 2, 33, 44), (4, 2, 2, 100, 72), (40, 8, 8, 7, 65), (6, 6, 1, 1, 8)]
+    {
+        for causal in [false, true] {
+            let a = Gqa { causal, ..gqa(h_q, h_kv, kv, t_q, s_kv) };
+            let run = run(a, h_kv / kv, false);
+            assert!(run.check.correct, "{a:?} {:?}", run.check);
+            assert_eq!(run.ctx.op_log().count("dma_write"), h_kv, "{a:?}");
+        }
+    }
+}
+
+#[test]
+fn decode_is_right_for_padded_keys_down_to_none() {
+    for valid in [0, 1, 7, 8, 63, 64, 65, 199, 200] {
+        let a = Gqa { valid, ..gqa(8, 2, 2, 1, 200) };
+        let run = run(a, 1, true);
+        assert!(run.check.correct, "{valid} {:?}", run.check);
+        assert_eq!(run.check.nan, 0, "{valid}");
+    }
 }

@@ -7,7 +7,8 @@
 //! sip0.cube0.pe{1,2} (2 PEs), 38 ops, peak 21504 B
 //!    0 q         load q[{1,2}+1, 0:64] : f16[1, 64]
 //!    1 acc.m     fill -inf : f32[1, 1]
-//!    7 s         dot %0, %5.t : f32[1, 8]  <- 0 5
+//!    7 s.dot     dot %0, %5.t : f32[1, 8]  <- 0 5
+//!    8 s         mul(%7, 0.125) : f32[1, 8]  <- 7
 //! ```
 //!
 //! One op a line: its number, the binding it gets, what it does with which operands, the type of the
@@ -80,6 +81,12 @@ impl Program {
         Listing { program: self, name }
     }
 
+    /// What an op of all PEs of a group does, such as `load k[{0,64}+64, 0:128]`.
+    #[must_use]
+    pub fn text_in(&self, group: &Alike<'_>, op: super::OpId, name: PeName<'_>) -> String {
+        self.op_text_with(group.members[0], op, |access| self.range_of(group, access, name))
+    }
+
     /// The range of an access in a group: starts that differ between PEs are listed.
     fn range_of(&self, group: &Alike<'_>, access: AccessId, name: PeName<'_>) -> String {
         let first = group.members[0].access(access);
@@ -145,9 +152,10 @@ impl fmt::Display for Listing<'_> {
             )?;
             let width = first.ops.iter().map(|op| p.binding(op.site).len()).max().unwrap_or(0);
             for (i, op) in first.ops.iter().enumerate() {
-                let text = p.op_text(first, &op.kind, |a| p.range_of(&group, a, self.name));
-                let edges = first.edges_text(super::OpId(i as u32));
-                let line = format!("{i:>4} {:<width$}  {text}  {edges}", p.binding(op.site));
+                let id = super::OpId(i as u32);
+                let (text, ty) = (p.text_in(&group, id, self.name), first.type_text(&op.kind));
+                let (colon, edges) = (if ty.is_empty() { "" } else { " : " }, first.edges_text(id));
+                let line = format!("{i:>4} {:<width$}  {text}{colon}{ty}  {edges}", p.binding(op.site));
                 writeln!(f, "{}", line.trim_end())?;
             }
         }

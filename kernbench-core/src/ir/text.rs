@@ -1,7 +1,7 @@
 //! Ops, tiles, expressions and ranges as text, for listings, logs and messages.
 
 use super::{Access, Edge, EdgeKind, Expr, OpId, OpKind, Operand, PeProgram, Program, TileId};
-use crate::ty::Axis;
+use crate::ty::{Axis, Group};
 use std::fmt::Write;
 
 /// Expressions with more steps print their first function and the number of steps only.
@@ -81,81 +81,72 @@ fn span(start: u32, len: u32) -> String {
     format!("{start}:{}", start + len)
 }
 
-/// `dtype[rows, cols]` of a tile.
-fn type_text(pe: &PeProgram, tile: TileId) -> String {
-    let t = pe.tile(tile);
-    format!("{}[{}, {}]", t.ty, t.shape[0], t.shape[1])
+impl PeProgram {
+    /// `dtype[rows, cols]` of the tile an op writes, stores or sends; empty if it has none.
+    #[must_use]
+    pub fn type_text(&self, kind: &OpKind) -> String {
+        let tile = match kind {
+            OpKind::Store { src, .. } | OpKind::Send { src, .. } => Some(*src),
+            OpKind::RecvAsync { dst, .. } => Some(*dst),
+            other => self.written(other),
+        };
+        tile.map_or_else(String::new, |t| {
+            let t = self.tile(t);
+            format!("{}[{}, {}]", t.ty, t.shape[0], t.shape[1])
+        })
+    }
 }
 
 impl Program {
-    /// An op's kind and operands, such as `dot %3, %5.t : f32[4, 64]`; `range` prints accesses.
-    pub(super) fn op_text(
+    /// What an op does with which operands, such as `dot %3, %5.t` or `load k[0:64, 0:128]`.
+    #[must_use]
+    pub fn op_text(&self, pe: &PeProgram, op: OpId) -> String {
+        self.op_text_with(pe, op, |access| self.access_text(pe.access(access)))
+    }
+
+    /// The same, with accesses printed by `range`.
+    pub(super) fn op_text_with(
         &self,
         pe: &PeProgram,
-        kind: &OpKind,
+        op: OpId,
         range: impl Fn(super::AccessId) -> String,
     ) -> String {
-        let reduce_axis = |axis: &Axis| match axis {
-            Axis::Rows => "rows",
-            Axis::Cols => "cols",
+        let along = |axis: &Axis| if *axis == Axis::Rows { "rows" } else { "cols" };
+        let matrix = |tile: TileId, t: bool| pe.tile_text(tile) + if t { ".t" } else { "" };
+        // `copy_to` and `dot_add` write a tile that an earlier op made.
+        let into = |dst: TileId| {
+            let tile = pe.tile(dst);
+            let own = tile.base == dst && tile.def == op;
+            if own { String::new() } else { format!(" -> {}", pe.tile_text(dst)) }
         };
-        let transposed = |t: bool| if t { ".t" } else { "" };
-        match kind {
-            OpKind::Load { access, dst } => format!("load {} : {}", range(*access), type_text(pe, *dst)),
-            OpKind::Store { access, src } => {
-                format!("store {}, {} : {}", range(*access), pe.tile_text(*src), type_text(pe, *src))
+        match &pe.ops[op.at()].kind {
+            OpKind::Load { access, .. } => format!("load {}", range(*access)),
+            OpKind::Store { access, src } => format!("store {}, {}", range(*access), pe.tile_text(*src)),
+            OpKind::Fill { value, .. } => format!("fill {value}"),
+            OpKind::Arange { start, axis, .. } => format!("arange.{} {start}", along(axis)),
+            OpKind::Map { dst, expr } => pe.expr_text(expr) + &into(*dst),
+            OpKind::Reduce { expr, reduction, axis, .. } => {
+                format!("{}.{} {}", reduction.name(), along(axis), pe.expr_text(expr))
             }
-            OpKind::Fill { dst, value } => format!("fill {value} : {}", type_text(pe, *dst)),
-            OpKind::Arange { dst, start, axis } => {
-                format!("arange.{} {start} : {}", reduce_axis(axis), type_text(pe, *dst))
-            }
-            OpKind::Map { dst, expr } => {
-                let to = self.destination(pe, kind, *dst);
-                format!("math {}{to} : {}", pe.expr_text(expr), type_text(pe, *dst))
-            }
-            OpKind::Reduce { dst, expr, reduction, axis } => format!(
-                "{}.{} {} : {}",
-                reduction.name(),
-                reduce_axis(axis),
-                pe.expr_text(expr),
-                type_text(pe, *dst)
-            ),
             OpKind::Dot { dst, a, b, a_t, b_t, accumulate } => format!(
-                "{} {}{}, {}{}{} : {}",
+                "{} {}, {}{}",
                 if *accumulate { "dot_add" } else { "dot" },
-                pe.tile_text(*a),
-                transposed(*a_t),
-                pe.tile_text(*b),
-                transposed(*b_t),
-                self.destination(pe, kind, *dst),
-                type_text(pe, *dst)
+                matrix(*a, *a_t),
+                matrix(*b, *b_t),
+                into(*dst)
             ),
-            OpKind::Send { link, seq, src } => format!(
-                "send {} #{seq}, {} : {}",
-                self.link(*link).dir,
-                pe.tile_text(*src),
-                type_text(pe, *src)
-            ),
-            OpKind::Recv { link, seq, dst } => {
-                format!("recv {} #{seq} : {}", self.link(*link).recv_dir, type_text(pe, *dst))
+            OpKind::Send { link, seq, src } => {
+                format!("send {} #{seq}, {}", self.link(*link).dir, pe.tile_text(*src))
             }
-            OpKind::RecvAsync { link, seq, dst } => {
-                format!("recv_async {} #{seq} : {}", self.link(*link).recv_dir, type_text(pe, *dst))
+            OpKind::Recv { link, seq, .. } => format!("recv {} #{seq}", self.link(*link).recv_dir),
+            OpKind::RecvAsync { link, seq, .. } => {
+                format!("recv_async {} #{seq}", self.link(*link).recv_dir)
             }
             OpKind::Wait { recv } => format!("wait {recv}"),
             OpKind::Fence => "fence".to_owned(),
-            OpKind::Barrier { group } => {
-                format!("barrier {}", if *group == crate::ty::Group::Cube { "cube" } else { "sip" })
-            }
+            OpKind::Barrier { group: Group::Cube } => "barrier cube".to_owned(),
+            OpKind::Barrier { group: Group::Sip } => "barrier sip".to_owned(),
         }
-    }
-
-    /// `-> %3` if an op overwrites a tile that another op made.
-    fn destination(&self, pe: &PeProgram, kind: &OpKind, dst: TileId) -> String {
-        let tile = pe.tile(dst);
-        let own =
-            tile.base == dst && pe.ops.get(tile.def.at()).is_some_and(|op| std::ptr::eq(&op.kind, kind));
-        if own { String::new() } else { format!(" -> {}", pe.tile_text(dst)) }
     }
 
     /// An access as `tensor[rows, cols]`, or by elements if it is no rectangle of the tensor.

@@ -3,7 +3,6 @@
 //! Invariant: records are views made on the fly of a program and its timing; the log holds no string
 //! and nothing twice.
 
-mod expr;
 mod record;
 #[cfg(test)]
 mod tests;

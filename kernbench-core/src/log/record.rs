@@ -1,6 +1,6 @@
 //! One record of the op log, and how it is serialised.
 
-use super::{LaunchLog, expr};
+use super::LaunchLog;
 use crate::engine::{OpTiming, gemm_mkn, pe_name};
 use crate::ir::{Engine, Op, OpId, OpKind, PeId, PeProgram, Source};
 use crate::topology::Machine;
@@ -193,10 +193,10 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// What a MATH op computes, such as `exp(sub(%3, %5))`; what a load or store touches.
+    /// What it does with which operands, as in the listing: `math exp(sub(%3, %5))`, `load k[0:64, 0:128]`.
     #[must_use]
     pub fn expression(&self) -> String {
-        expr::text(&self.log.program, self.program, self.op)
+        self.log.program.op_text(self.program, self.op)
     }
 
     /// The binding its value gets; `_` if none.

@@ -2,33 +2,38 @@
 
 use super::{OpLog, Record};
 use crate::engine::pe_name;
+use crate::ir::{OpId, pe_names};
 use crate::units::Ps;
 use std::fmt::Write;
 
 impl OpLog {
-    /// One line for each op, without times, by launch and PE:
+    /// One line for each op, without times, by launch; PEs whose lines differ only in the ranges they
+    /// access are shown once:
     ///
     /// ```text
     /// launch 0 "decode" gqa_decode on 2 PEs, 6 ops
-    /// sip0.cube0.pe0
-    ///   %0 dma_read f16[16, 64] q = q[0..16, 0..64]  kernel.rs:12
+    /// sip0.cube0.pe{0,1}
+    ///   %0 dma_read q = load q[{0,16}+16, 0:64] : f16[16, 64]  kernel.rs:12
     /// ```
     #[must_use]
     pub fn logical(&self) -> String {
         let mut out = String::new();
+        let position = |pe| {
+            let at = self.machine.at(pe);
+            [at.sip, at.cube, at.pe]
+        };
         for (i, launch) in self.launches.iter().enumerate() {
             let p = &launch.program;
-            let (pes, ops) = (p.pes.len(), p.op_count());
             let plural = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
-            let (pes, ops) = (plural(pes, "PE"), plural(ops, "op"));
+            let (pes, ops) = (plural(p.pes.len(), "PE"), plural(p.op_count(), "op"));
             let _ = writeln!(out, "launch {i} {:?} {} on {pes}, {ops}", p.name, p.kernel);
-            let mut pe = None;
-            for record in self.launch(i) {
-                if pe != Some(record.pe()) {
-                    pe = Some(record.pe());
-                    let _ = writeln!(out, "{}", pe_name(&self.machine, record.pe()));
+            for group in p.alike() {
+                let first = group.members[0];
+                let _ = writeln!(out, "{}", pe_names(group.members.iter().map(|m| position(m.pe))));
+                for op in (0..first.ops.len() as u32).map(OpId) {
+                    let text = p.text_in(&group, op, &position);
+                    let _ = writeln!(out, "  {}", line(p, first, op, &text));
                 }
-                let _ = writeln!(out, "  {}", record.line());
             }
         }
         out
@@ -38,7 +43,7 @@ impl OpLog {
     ///
     /// ```text
     ///      start       end
-    ///      4.000    33.040  sip0.cube0.pe0 %0 dma_read f16[16, 64] q = q[0..16, 0..64]  kernel.rs:12
+    ///      4.000    33.040  sip0.cube0.pe0 %0 dma_read q = load q[0:16, 0:64] : f16[16, 64]  kernel.rs:12
     /// ```
     #[must_use]
     pub fn timed_text(&self) -> String {
@@ -53,33 +58,29 @@ impl OpLog {
 }
 
 impl Record<'_> {
-    /// `%4 gemm_f16 f32[16, 64] s = dot(%0, %2.t)  kernel.rs:14`
-    fn line(&self) -> String {
-        let mut out = format!("%{} {}", self.op, self.name());
-        if let Some([rows, cols]) = self.shape() {
-            let _ = write!(out, " {}[{rows}, {cols}]", self.element_type());
-        }
-        if self.binding() != "_" {
-            let _ = write!(out, " {} =", self.binding());
-        }
-        match self.expression() {
-            text if text.is_empty() => {}
-            text => _ = write!(out, " {text}"),
-        }
-        let site = self.site();
-        let _ = write!(out, "  {}:{}", site.file, site.line);
-        out
+    /// The record without PE and times: `%4 gemm_f16 s = dot %0, %2.t : f32[16, 64]  kernel.rs:14`.
+    #[must_use]
+    pub fn line(&self) -> String {
+        line(&self.log.program, self.program, self.op, &self.expression())
     }
+}
 
-    fn element_type(&self) -> &'static str {
-        use crate::ir::OpKind::{RecvAsync, Send, Store};
-        let tile = match self.op_kind() {
-            Store { src, .. } | Send { src, .. } => Some(*src),
-            RecvAsync { dst, .. } => Some(*dst),
-            kind => self.program.written(kind),
-        };
-        tile.map_or("", |t| self.program.tile(t).ty.name())
+fn line(program: &crate::ir::Program, pe: &crate::ir::PeProgram, op: OpId, text: &str) -> String {
+    let ir = &pe.ops[op.at()];
+    let name = pe.op_name(&ir.kind);
+    // The text of a fence or barrier begins with its name.
+    let mut out = if text.starts_with(name) { format!("%{op} ") } else { format!("%{op} {name} ") };
+    if program.binding(ir.site) != "_" {
+        let _ = write!(out, "{} = ", program.binding(ir.site));
     }
+    out.push_str(text);
+    let ty = pe.type_text(&ir.kind);
+    if !ty.is_empty() {
+        let _ = write!(out, " : {ty}");
+    }
+    let source = program.sites.get(ir.site).source;
+    let _ = write!(out, "  {}:{}", source.file, source.line);
+    out
 }
 
 fn ns(ps: Ps) -> String {

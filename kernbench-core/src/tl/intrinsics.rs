@@ -402,8 +402,11 @@ impl<'s> At<'s> {
         all[..N].copy_from_slice(&args);
         if args.iter().all(|a| a.rec.is_none() && !a.is_poison()) {
             self.mistake("KB0115", || {
-                Diagnostic::error("KB0115", format!("`{}` of scalars alone has no tile to work on", fun.name()))
-                    .help("compute it in plain Rust, or make one operand a tile")
+                Diagnostic::error(
+                    "KB0115",
+                    format!("`{}` of scalars alone has no tile to work on", fun.name()),
+                )
+                .help("compute it in plain Rust, or make one operand a tile")
             });
             return Expr::of(Node::POISON);
         }
