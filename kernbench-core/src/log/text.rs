@@ -54,7 +54,8 @@ impl OpLog {
 
 impl Record<'_> {
     /// `%4 gemm_f16 f32[16, 64] s = dot(%0, %2.t)  kernel.rs:14`
-    fn line(&self) -> String {
+    #[must_use]
+    pub fn line(&self) -> String {
         let mut out = format!("%{} {}", self.op, self.name());
         if let Some([rows, cols]) = self.shape() {
             let _ = write!(out, " {}[{rows}, {cols}]", self.element_type());

@@ -1,0 +1,48 @@
+//! What diagnostics look like.
+
+use super::*;
+use insta::assert_snapshot;
+
+fn text(file: &str, span: Range<usize>) -> Place {
+    Place::Text { file: file.to_owned(), span }
+}
+
+fn source(line: u32, column: u32) -> Place {
+    Place::Source { file: "kernel.rs".to_owned(), line, column }
+}
+
+fn shown(diagnostics: &[Diagnostic]) -> String {
+    let mut texts = Texts::default();
+    texts.add("machine.yaml", "cube:\n  noc:\n    w: 6\n    w: 7\n");
+    texts.add("kernel.rs", "fn k() {\n    let x = tl::load(q);\n    tl::store(o, é);\n}\n");
+    render(diagnostics, &texts, false, "kernbench")
+}
+
+#[test]
+fn carets_stand_under_texts_and_calls() {
+    let twice = Diagnostic::error("KB0302", "key `w` is given twice")
+        .at(text("machine.yaml", 27..28), "given again")
+        .at(text("machine.yaml", 18..19), "first given here")
+        .help("remove one of the two");
+    let kernel = Diagnostic::warning("KB0208", "`x` is never used")
+        .at(source(2, 13), "`x`")
+        .at(source(3, 18), "");
+    assert_snapshot!(shown(&[twice, kernel]), @"");
+}
+
+#[test]
+fn places_that_are_not_there_are_named() {
+    let d = Diagnostic::error("KB0401", "deadlock")
+        .at(source(90, 1), "pe0 waits")
+        .at(text("gone.yaml", 3..4), "")
+        .at(text("machine.yaml", 400..500), "past the end");
+    assert_snapshot!(shown(&[d]), @"");
+    assert_eq!(shown(&[]), "");
+}
+
+#[test]
+fn the_closing_line_counts() {
+    let (a, b) = (Diagnostic::error("KB0101", "a"), Diagnostic::warning("KB0102", "b"));
+    assert_snapshot!(closing(&[b.clone(), a.clone(), a], "kernbench"), @"");
+    assert_snapshot!(closing(&[b], "mine"), @"");
+}
