@@ -46,9 +46,11 @@ fn closing(diagnostics: &[Diagnostic], command: &str) -> String {
     };
     let counts: Vec<String> =
         [count(Severity::Error, "error"), count(Severity::Warning, "warning")].into_iter().flatten().collect();
-    let one_code = diagnostics.iter().all(|d| d.code == first.code);
-    let which = if one_code { "" } else { ", or another of these codes," };
-    format!("{}; run `{command} explain {}`{which} for more\n", counts.join(" and "), first.code)
+    let counts = counts.join(" and ");
+    match diagnostics.iter().all(|d| d.code == first.code) {
+        true => format!("{counts}; run `{command} explain {}` for more\n", first.code),
+        false => format!("{counts}; run `{command} explain CODE` for more about one, such as {}\n", first.code),
+    }
 }
 
 /// What a file says about a diagnostic.

@@ -11,14 +11,15 @@ use kernbench_kernels::bench::{Bench, Params};
 #[derive(Args)]
 pub(super) struct BenchArgs {
     /// The bench; `kernbench list` shows them with their parameters
+    #[arg(value_name = "BENCH")]
     bench: Option<String>,
     /// Sets parameters of the bench; may be repeated
     #[arg(long, value_name = "KEY=VALUE", num_args = 1..)]
     set: Vec<String>,
     #[command(flatten)]
     pub(super) machine: MachineArgs,
-    /// When a PE issues its next op [default: the machine's]
-    #[arg(long, value_name = "MODE")]
+    /// dataflow: ops start when their inputs are ready; blocking: one at a time [default: the machine's]
+    #[arg(long, value_name = "MODE", hide_possible_values = true)]
     issue: Option<Issue>,
     /// Scratch of each PE in bytes, or as 512KiB or 2MiB [default: the machine's]
     #[arg(long, value_name = "BYTES", value_parser = size)]
@@ -27,9 +28,7 @@ pub(super) struct BenchArgs {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Issue {
-    /// When its inputs and its engine are ready
     Dataflow,
-    /// When the op before it has completed
     Blocking,
 }
 

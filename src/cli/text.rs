@@ -29,7 +29,7 @@ fn scaled(x: f64, step: f64, units: &[&str]) -> String {
 
 /// `77 ns`, `12.35 us`.
 pub(super) fn time(ps: Ps) -> String {
-    scaled(ps as f64, 1000.0, &["ps", "ns", "us", "ms", "s"])
+    if ps == 0 { "0 ns".to_owned() } else { scaled(ps as f64, 1000.0, &["ps", "ns", "us", "ms", "s"]) }
 }
 
 /// `512 B`, `33.5 MiB`.
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn quantities() {
-        assert_eq!([0, 999, 1000, 77_000, 12_345_678].map(time), ["0 ps", "999 ps", "1 ns", "77 ns", "12.35 us"]);
+        assert_eq!([0, 999, 1000, 77_000, 12_345_678].map(time), ["0 ns", "999 ps", "1 ns", "77 ns", "12.35 us"]);
         assert_eq!(time(999_960_000), "1 ms");
         assert_eq!([0, 512, 1024, 1536, 35_127_296].map(bytes), ["0 B", "512 B", "1 KiB", "1.5 KiB", "33.5 MiB"]);
         assert_eq!([256_000, 16_384_000].map(bandwidth), ["256 GB/s", "16.38 TB/s"]);

@@ -16,7 +16,8 @@ const ROWS: usize = 10;
 pub(in crate::cli) fn human(run: &Run<'_>, colour: bool) -> String {
     let (report, launched) = (&run.report, &run.outcome.launched);
     let mut text = String::new();
-    let params: Vec<String> = run.params.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let params = run.bench.params.iter().map(|p| format!("{}={}", p.key, run.params.text(p.key)));
+    let params: Vec<String> = params.collect();
     let bold = |t: &str| if colour { format!("\x1b[1m{t}\x1b[0m") } else { t.to_owned() };
     let _ = writeln!(text, "{}  {}; {}\n", bold(run.bench.name), params.join(" "), run.inputs);
     let mut line = |name: &str, what: String| {
@@ -77,7 +78,8 @@ fn result(run: &Run<'_>, colour: bool) -> Vec<String> {
         lines.push(format!("at {}[{row}, {col}]: got {}, want {}", output.name, value(c.got), value(c.want)));
     }
     if c.nan > 0 {
-        lines.push(format!("{} NaN, as in the reference", plural(c.nan as u64, "element")).replace(" NaN", " are NaN"));
+        let (n, verb) = (plural(c.nan as u64, "element"), if c.nan == 1 { "is" } else { "are" });
+        lines.push(format!("{n} {verb} NaN, as in the reference"));
     }
     lines
 }
@@ -104,7 +106,7 @@ fn where_it_went(rows: &[Row]) -> String {
         vec![time(r.ps), share(r.share_ppm), format!("{}x", r.count), what(r), place]
     };
     let shown: Vec<_> = rows.iter().take(ROWS).map(row).collect();
-    let mut text = "where the time went\n".to_owned();
+    let mut text = "where the time went, the sum of all parts being the latency\n".to_owned();
     text += &table(&[], &shown, &[0, 1, 2]);
     let rest = rows.iter().skip(ROWS);
     let (n, ps, ppm) = rest.fold((0, 0, 0), |(n, ps, ppm), r| (n + 1, ps + r.ps, ppm + r.share_ppm));
