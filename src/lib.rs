@@ -6,7 +6,9 @@ pub mod cli;
 pub mod render;
 
 pub use kernbench_core as core;
-pub use kernbench_core::{diag, engine, exec, ir, ndarray, placement, scratch_scope, store, tl, topology, ty, units, verify};
+pub use kernbench_core::{
+    diag, engine, exec, ir, ndarray, placement, scratch_scope, store, tl, topology, ty, units, verify,
+};
 pub use kernbench_kernels as kernels;
 pub use kernbench_macros::{device, kernel};
 

@@ -89,30 +89,42 @@ pub struct Rect {
 pub struct Piece {
     /// The part, in the tensor's own rows and columns.
     pub rect: Rect,
-    pub(crate) cubes: (u32, u32),
-    pub(crate) pes: (u32, u32),
+    pub(crate) holders: Holders,
+}
+
+/// The PEs that hold a part: cubes and PEs of each, as (first, count), of a SIP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Holders {
+    sip: u32,
+    cubes: (u32, u32),
+    pes: (u32, u32),
 }
 
 impl Piece {
     /// How many PEs hold it.
     #[must_use]
     pub const fn replicas(&self) -> u32 {
-        self.cubes.1 * self.pes.1
+        self.holders.cubes.1 * self.holders.pes.1
     }
 
-    /// Whether cube `cube` and PE `pe` of it hold it.
+    /// Whether a PE holds it.
     #[must_use]
-    pub const fn is_held_by(&self, cube: u32, pe: u32) -> bool {
-        cube >= self.cubes.0
-            && cube < self.cubes.0 + self.cubes.1
-            && pe >= self.pes.0
-            && pe < self.pes.0 + self.pes.1
+    pub const fn is_held_by(&self, at: PeAt) -> bool {
+        let Holders { sip, cubes: c, pes: p } = self.holders;
+        at.sip == sip && at.cube >= c.0 && at.cube < c.0 + c.1 && at.pe >= p.0 && at.pe < p.0 + p.1
+    }
+}
+
+impl Holders {
+    /// The PEs, in order.
+    pub(crate) fn iter(self) -> impl Iterator<Item = PeAt> {
+        let Holders { sip, cubes: c, pes: p } = self;
+        (c.0..c.0 + c.1).flat_map(move |cube| (p.0..p.0 + p.1).map(move |pe| PeAt { sip, cube, pe }))
     }
 
-    /// The holders as (cube, pe), in order.
-    pub fn holders(self) -> impl Iterator<Item = (u32, u32)> {
-        let (c, p) = (self.cubes, self.pes);
-        (c.0..c.0 + c.1).flat_map(move |cube| (p.0..p.0 + p.1).map(move |pe| (cube, pe)))
+    /// The SIP they are on.
+    pub(crate) const fn sip(self) -> u32 {
+        self.sip
     }
 }
 
@@ -151,17 +163,11 @@ impl Shards {
                 let dimension = ["rows", "columns"][axis];
                 let step = tensor[axis] / shard[axis].max(1) * n;
                 let below = tensor[axis] / step.max(1) * step;
-                let near = if below == 0 {
-                    format!("{step}")
-                } else {
-                    format!("{below} or {}", below + step)
-                };
+                let near =
+                    if below == 0 { format!("{step}") } else { format!("{below} or {}", below + step) };
                 return Err(Diagnostic::error(
                     "KB0603",
-                    format!(
-                        "tensor `{name}`: {} {dimension} do not divide by {n} {what}",
-                        shard[axis]
-                    ),
+                    format!("tensor `{name}`: {} {dimension} do not divide by {n} {what}", shard[axis]),
                 )
                 .help(format!("make the tensor's {} {dimension} {near}", tensor[axis])));
             }
@@ -215,7 +221,7 @@ impl Shards {
             Split::RowWise => ((row % self.grid[1] as usize) as u32, 1),
             Split::ColumnWise => ((col % self.grid[1] as usize) as u32, 1),
         };
-        Piece { rect, cubes, pes }
+        Piece { rect, holders: Holders { sip: self.sip, cubes, pes } }
     }
 
     /// Cuts a rectangle at the borders of shards.

@@ -94,8 +94,7 @@ pub fn plain<T: Float>(p: &Problem, q: &[f32], k: &[f32], v: &[f32]) -> Vec<f32>
 mod tests {
     use super::*;
 
-    const P: Problem =
-        Problem { h_q: 2, h_kv: 1, d: 1, t_q: 2, s_kv: 2, valid: 2, causal: true, scale: 1.0 };
+    const P: Problem = Problem { h_q: 2, h_kv: 1, d: 1, t_q: 2, s_kv: 2, valid: 2, causal: true, scale: 1.0 };
 
     #[test]
     fn agrees_with_attention_worked_out_by_hand() {

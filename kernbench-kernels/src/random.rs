@@ -11,9 +11,9 @@ use rand_distr::{Distribution, StandardNormal};
 pub fn normal<T: Float>(seed: u64, name: &str, n: usize) -> Vec<f32> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     // FNV-1a of the name picks the stream.
-    let stream = name.bytes().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| {
-        (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
-    });
+    let stream = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |h: u64, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
     rng.set_stream(stream);
     (0..n)
         .map(|_| {

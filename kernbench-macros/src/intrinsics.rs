@@ -35,16 +35,16 @@ const REDUCE: &str = "<'s, 'e, T: Num>(x: impl Operand<'e, T>, axis: Axis) -> Ti
 /// Every intrinsic, in the order of the language reference.
 #[rustfmt::skip]
 pub const TABLE: &[Intrinsic] = &[
-    plain("load", "<'s, T: Dtype>(v: impl Readable<T>) -> Tile<'s, T>",
-        "Reads the view `v` from HBM into a new tile of its shape.\n\nOne DMA read."),
-    named(0, "store", "<'e, T: Dtype>(v: impl Writable<T>, x: impl Operand<'e, T>)",
-        "Writes `x` to the view `v`, which has the shape of `x`.\n\nOne DMA write; an expression is evaluated by a MATH op first."),
+    plain("load", "<'s, T: Dtype>(view: impl Readable<T>) -> Tile<'s, T>",
+        "Reads `view` from HBM into a new tile of its shape.\n\nOne DMA read."),
+    named(0, "store", "<'e, T: Dtype>(view: impl Writable<T>, x: impl Operand<'e, T>)",
+        "Writes `x` to `view`, which has the shape of `x`.\n\nOne DMA write; an expression is evaluated by a MATH op first."),
     plain("zeros", "<'s, T: Num>(shape: [usize; 2]) -> Tile<'s, T>",
         "A new tile of zeros; `shape` is `[rows, columns]`.\n\nOne MATH op."),
     plain("full", "<'s, T: Num>(shape: [usize; 2], value: T) -> Tile<'s, T>",
         "A new tile filled with `value`; `shape` is `[rows, columns]`.\n\nOne MATH op."),
-    plain("arange", "<'s>(r: impl Into<Block>, axis: Axis) -> Tile<'s, i32>",
-        "The indices of `r`, running along `axis`: `[n, 1]` along the rows, `[1, n]` along the columns.\n\nOne MATH op."),
+    plain("arange", "<'s>(range: impl Into<Block>, axis: Axis) -> Tile<'s, i32>",
+        "The indices of `range`, running along `axis`: `[n, 1]` along the rows, `[1, n]` along the columns.\n\nOne MATH op."),
     plain("eval", "<'s, 'e, T: Dtype>(x: impl Operand<'e, T>) -> Tile<'s, T>",
         "Computes the expression `x` into a new tile, rounding once to `T`.\n\nOne MATH op that counts the steps of `x`."),
     named(0, "copy_to", "<'e, T: Dtype>(dst: Tile<'_, T>, x: impl Operand<'e, T>)",
@@ -86,9 +86,9 @@ pub const TABLE: &[Intrinsic] = &[
         "Waits for a tile of `shape` from the neighbour in direction `from`.\n\nOne IPCQ op."),
     plain("recv_async", "<'s, T: Dtype>(from: Dir, shape: [usize; 2]) -> Pending<'s, Tile<'s, T>>",
         "Begins to receive a tile of `shape` from the neighbour in direction `from`; [`wait`] gives the tile.\n\nOne IPCQ op."),
-    plain("wait", "<R>(p: Pending<'_, R>) -> R", "Waits for what `p` began, and gives its result."),
+    plain("wait", "<R>(pending: Pending<'_, R>) -> R", "Waits for what `pending` began, and gives its result."),
     plain("fence", "()", "Waits until every op this PE has begun is done."),
-    plain("barrier", "(g: Group)", "Waits until every PE of the group `g` has come to its barrier."),
+    plain("barrier", "(group: Group)", "Waits until every PE of `group` has come to its barrier."),
     plain("sip", "() -> usize", "The number of the SIP this program runs on; known at launch."),
     plain("cube", "() -> usize", "The number of the cube in its SIP this program runs on; known at launch."),
     plain("pe", "() -> usize", "The number of the PE in its cube this program runs on; known at launch."),
@@ -214,11 +214,11 @@ mod tests {
         };
         let lines: Vec<String> = TABLE.iter().map(line).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
-        load(v)
-        store(v, x)
+        load(view)
+        store(view, x)
         zeros(shape)
         full(shape, value)
-        arange(r, axis)
+        arange(range, axis)
         eval(x)
         copy_to(dst, x)
         exp(x)
@@ -250,9 +250,9 @@ mod tests {
         send(to, x)
         recv(from, shape)
         recv_async(from, shape)
-        wait(p)
+        wait(pending)
         fence()
-        barrier(g)
+        barrier(group)
         sip()
         cube()
         pe()

@@ -64,8 +64,7 @@ fn run(a: Gqa, cubes: usize, decode: bool) -> Run {
         };
         ctx.launch_with("decode", kernel, &options).unwrap();
     } else {
-        let kernel =
-            gqa_prefill_short { q: q.input(), k: k.input(), v: v.input(), o: o.output(), a };
+        let kernel = gqa_prefill_short { q: q.input(), k: k.input(), v: v.input(), o: o.output(), a };
         ctx.launch_with("prefill", kernel, &options).unwrap();
     }
     // Each group root wrote its head into its own replica: reading merges the newest ranges.
@@ -91,7 +90,9 @@ fn run_prefill_short(kv_per_cube: usize, cubes: usize) -> Run {
 fn inter_cube(run: &Run) -> usize {
     let log = run.ctx.op_log();
     log.records()
-        .filter(|r| r.name() == "ipcq_copy" && matches!(r.direction(), Some(Dir::E | Dir::W | Dir::N | Dir::S)))
+        .filter(|r| {
+            r.name() == "ipcq_copy" && matches!(r.direction(), Some(Dir::E | Dir::W | Dir::N | Dir::S))
+        })
         .count()
 }
 
@@ -140,4 +141,22 @@ fn short_prefill_no_ring_kv_traffic() {
     assert!(run.check.correct, "{:?}", run.check);
     assert_eq!(inter_cube(&run), 0);
     assert_eq!(run.ctx.op_log().count("dma_write"), 8);
+}
+
+#[test]
+fn peek() {
+    let run = run_decode_short(2, 4);
+    let log = run.ctx.op_log();
+    let topo = run.ctx.topology();
+    let name = |pe| {
+        let at = topo.machine().at(pe);
+        [at.sip, at.cube, at.pe]
+    };
+    println!("{}", log.launches[0].program.listing(&name));
+    println!("{}", log.logical().lines().take(60).collect::<Vec<_>>().join("\n"));
+    println!("{}", log.timed_text().lines().take(30).collect::<Vec<_>>().join("\n"));
+    let run = run_prefill_short(2, 4);
+    let log = run.ctx.op_log();
+    println!("{}", log.launches[0].program.listing(&name));
+    println!("{:#?}", kernbench::core::report::Report::of(&log, 0));
 }

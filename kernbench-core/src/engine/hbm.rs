@@ -42,50 +42,74 @@ impl Channels {
 /// Burst `i` arrives at `head` plus its share of the drain by bytes, and commits at
 /// max(arrival, channel free) + burst time.
 fn schedule(hbm: &Hbm, flit: u64, free: &mut [Ps], load: &Load, head: Ps, tail: Ps) -> Ps {
-    let channels = u64::from(hbm.channels);
-    let rest = load.bytes() - load.run_bytes.min(flit);
-    let drain = tail - head;
-    let share = |bytes: u64| match drain.checked_mul(bytes) {
-        _ if rest == 0 => 0,
-        Some(product) => product / rest,
-        None => (u128::from(drain) * u128::from(bytes) / u128::from(rest)) as Ps,
-    };
-    let bursts = load.run_bytes / flit;
+    let arrivals = Arrivals::new(flit, load, head, tail);
+    let (bursts, channels) = (load.run_bytes / flit, u64::from(hbm.channels));
     // A long contiguous load on idle channels that comes no faster than they drain never waits:
     // only the last burst of each channel leaves a trace.
     if load.runs == 1
-        && load.run_bytes.is_multiple_of(flit)
         && bursts > channels
+        && arrivals.step.is_some_and(|step| step * channels >= hbm.burst_ps)
         && free.iter().all(|&f| f <= head)
-        && share(channels * flit) >= hbm.burst_ps
-        && (u128::from(drain) * u128::from(flit)).is_multiple_of(u128::from(rest))
     {
         for i in bursts - channels..bursts {
             let channel = hbm.channel(load.addr + i * flit, flit) as usize;
-            free[channel] = head + share(i * flit) + hbm.burst_ps;
+            free[channel] = arrivals.at(i * flit) + hbm.burst_ps;
         }
         return tail + hbm.burst_ps;
     }
-    let mut done = head;
-    let mut arrived = 0;
+    let (mut done, mut arrival, mut arrived) = (head, head, 0);
     for run in 0..load.runs {
-        let mut offset = 0;
-        while offset < load.run_bytes {
-            let bytes = flit.min(load.run_bytes - offset);
-            let addr = load.addr + run * load.stride_bytes + offset;
-            let arrival = if run == 0 && offset == 0 {
-                head
-            } else {
+        let mut left = load.run_bytes;
+        let mut channel = hbm.channel(load.addr + run * load.stride_bytes, flit) as usize;
+        while left > 0 {
+            let bytes = flit.min(left);
+            if run > 0 || left < load.run_bytes {
                 arrived += bytes;
-                head + share(arrived)
-            };
-            let channel = &mut free[hbm.channel(addr, flit) as usize];
-            *channel = arrival.max(*channel) + hbm.burst_ps;
-            done = done.max(*channel);
-            offset += bytes;
+                arrival = arrivals.step.map_or_else(|| arrivals.at(arrived), |step| arrival + step);
+            }
+            free[channel] = arrival.max(free[channel]) + hbm.burst_ps;
+            done = done.max(free[channel]);
+            // The next flit begins one flit further, so on the next channel.
+            channel = if channel + 1 == free.len() { 0 } else { channel + 1 };
+            left -= bytes;
         }
     }
     done
+}
+
+/// When the bursts of a load arrive.
+struct Arrivals {
+    head: Ps,
+    drain: Ps,
+    /// Bytes after the first flit.
+    rest: u64,
+    /// From one burst to the next, if all are full and it is a whole number.
+    step: Option<Ps>,
+}
+
+impl Arrivals {
+    fn new(flit: u64, load: &Load, head: Ps, tail: Ps) -> Self {
+        let rest = load.bytes() - load.run_bytes.min(flit);
+        let mut arrivals = Arrivals { head, drain: tail - head, rest, step: None };
+        let full = load.run_bytes.is_multiple_of(flit) && rest > 0;
+        let steps = rest / flit;
+        if full && arrivals.drain.is_multiple_of(steps) {
+            arrivals.step = Some(arrivals.drain / steps);
+        }
+        arrivals
+    }
+
+    /// The arrival of the burst with which `bytes` have arrived after the first flit.
+    fn at(&self, bytes: u64) -> Ps {
+        if self.rest == 0 {
+            return self.head;
+        }
+        let share = match self.drain.checked_mul(bytes) {
+            Some(product) => product / self.rest,
+            None => (u128::from(self.drain) * u128::from(bytes) / u128::from(self.rest)) as Ps,
+        };
+        self.head + share
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,11 @@
 //!
 //! A head starts on an edge when it has arrived and the edge is free, and holds it for all bytes.
 //! The tail follows: it leaves an edge one flit after it arrived or when the edge has carried
-//! everything, whichever is later. Alone on the machine this is exact to the picosecond, because
-//! arrivals of equal flits are convex in their number, so that only the first and the last bind.
+//! everything, whichever is later. For a contiguous transfer alone on the machine this is exact to
+//! the picosecond: arrivals of equal flits are convex in their number, so that only the first and
+//! the last full flit bind, and a short one behind them. (A short last burst may wait for its channel,
+//! by less than a burst, since bursts are taken to come evenly.) Against others it is an
+//! approximation: they never mix on an edge, and nodes serve any number of transfers at once.
 
 use super::fabric::{Hop, Path, Paths};
 use super::hbm::Channels;
@@ -12,10 +15,12 @@ use super::wires::{Arrival, Load, Notice, Sink, Wires};
 use crate::topology::Machine;
 use crate::units::Ps;
 
-/// First and last flit of a train, at the same node.
+/// The flits that bind, at the same node: the first, the last full one (if a short one comes behind
+/// full ones) and the last.
 #[derive(Clone, Copy, Debug)]
 struct Train {
     head: Ps,
+    body: Ps,
     tail: Ps,
 }
 
@@ -23,6 +28,8 @@ struct Train {
 #[derive(Clone, Copy)]
 struct Drain {
     first: Ps,
+    /// The last full flit, if a short one follows it.
+    body: Option<Ps>,
     last: Ps,
     all: Ps,
     propagation: Ps,
@@ -31,15 +38,19 @@ struct Drain {
 }
 
 impl Train {
+    fn at(time: Ps) -> Train {
+        Train { head: time, body: time, tail: time }
+    }
+
     /// Over an edge whose first flit starts at `start`, and through the node behind it.
     fn over(self, start: Ps, drain: &Drain) -> Train {
-        let tail = (self.tail + drain.last).max(start + drain.all) + drain.propagation;
-        let head = start + drain.first + drain.propagation + drain.overhead;
+        let before_last = (start + drain.all - drain.last).max(drain.body.map_or(0, |b| self.body + b));
+        let tail = self.tail.max(before_last) + drain.last + drain.propagation;
         if drain.gathers {
-            let released = tail + drain.overhead;
-            return Train { head: released, tail: released };
+            return Train::at(tail + drain.overhead);
         }
-        Train { head, tail: tail.max(head) }
+        let head = start + drain.first + drain.propagation + drain.overhead;
+        Train { head, body: (before_last + drain.propagation).max(head), tail: tail.max(head) }
     }
 }
 
@@ -65,7 +76,7 @@ struct Flight {
 
 impl Flight {
     fn new(path: Path, load: Load, sink: Sink, at: Ps, flit: u64) -> Self {
-        let train = Train { head: at, tail: at };
+        let train = Train::at(at);
         let short_bytes = load.run_bytes % flit;
         Flight {
             train,
@@ -86,6 +97,7 @@ impl Flight {
         let short = if self.short == 0 { hop.flit_ps } else { hop.flit_time(self.short_bytes, flit) };
         Drain {
             first: if self.all_short { short } else { hop.flit_ps },
+            body: (self.short > 0 && !self.all_short).then_some(hop.flit_ps),
             last: short,
             all: self.full * hop.flit_ps + self.short * short,
             propagation: hop.propagation_ps,

@@ -3,6 +3,7 @@
 use crate::units::Ps;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 /// What happens, in the order in which events of one instant are handled: what ends comes before
 /// what starts, so that a resource freed at an instant can be taken at it, and heads of transfers
@@ -56,15 +57,26 @@ impl Event {
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     heap: BinaryHeap<Reverse<u128>>,
+    /// The event pushed last. Most events push one that follows them, so that a push and a pop
+    /// together cost one descent of the heap, or none.
+    latest: Option<u128>,
 }
 
 impl Queue {
     pub fn push(&mut self, time: Ps, kind: EventKind, id: u32) {
-        self.heap.push(Reverse(Event { time, kind, id }.key()));
+        if let Some(earlier) = self.latest.replace(Event { time, kind, id }.key()) {
+            self.heap.push(Reverse(earlier));
+        }
     }
 
     pub fn pop(&mut self) -> Option<Event> {
-        self.heap.pop().map(|Reverse(key)| Event::from_key(key))
+        let key = match (self.latest.take(), self.heap.peek_mut()) {
+            (None, None) => return None,
+            (None, Some(top)) => PeekMut::pop(top).0,
+            (Some(latest), Some(mut top)) if top.0 < latest => std::mem::replace(&mut top.0, latest),
+            (Some(latest), _) => latest,
+        };
+        Some(Event::from_key(key))
     }
 }
 

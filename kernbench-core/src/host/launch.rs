@@ -1,13 +1,13 @@
 //! A launch: record, check, simulate, execute.
 
 use super::state::{State, ring_bytes};
+use crate::ccl::Backpressure;
 use crate::diag::{Diagnostic, Failure};
 use crate::engine::{self, SlotConfig};
 use crate::exec;
-use crate::ir::{PeId, Program, TensorId};
+use crate::ir::{Draft, PeId, Program, TensorId};
 use crate::log::LaunchLog;
 use crate::tl::{self, Grid, Kernel, Launch};
-use crate::ccl::Backpressure;
 use crate::topology::{BufferKind, IssueMode};
 use crate::units::Ps;
 use crate::verify::{Facts, verify};
@@ -110,13 +110,13 @@ impl State {
         Ok(wanted)
     }
 
-    /// Records and checks.
-    pub(super) fn program<K: Kernel>(
+    /// Records.
+    pub(super) fn record<K: Kernel>(
         &self,
         name: &str,
         kernel: &K,
         options: &LaunchOptions,
-    ) -> Result<(Program, Vec<Diagnostic>), Failure> {
+    ) -> Result<Draft, Failure> {
         let launch = Rc::new(Launch {
             context: self.number,
             topology: self.topology.clone(),
@@ -126,7 +126,15 @@ impl State {
             slot_bytes: u64::from(self.ccl.defaults.slot_size),
             scratch_bytes: self.scratch(options)?,
         });
-        let draft = tl::record(kernel, name, &launch)?;
+        tl::record(kernel, name, &launch)
+    }
+
+    /// Checks.
+    pub(super) fn verify(
+        &self,
+        draft: Draft,
+        options: &LaunchOptions,
+    ) -> Result<(Program, Vec<Diagnostic>), Failure> {
         let machine = self.topology.machine();
         let facts = Facts {
             name: &|pe| {
@@ -151,10 +159,17 @@ impl State {
         kernel: &K,
         options: &LaunchOptions,
     ) -> Result<Launched, Failure> {
-        let (program, mut warnings) = self.program(name, kernel, options)?;
+        let (program, mut warnings) = self.verify(self.record(name, kernel, options)?, options)?;
         let program = Arc::new(program);
         if options.dry_run {
-            return Ok(Launched { index: 0, simulated_ps: 0, overhead_ps: 0, program, computed: false, warnings });
+            return Ok(Launched {
+                index: 0,
+                simulated_ps: 0,
+                overhead_ps: 0,
+                program,
+                computed: false,
+                warnings,
+            });
         }
         let overhead_ps = self.topology.launch_ps();
         let start_ps = self.now + overhead_ps;
@@ -213,6 +228,13 @@ impl State {
             slots: self.ccl.defaults.buffer_kind,
             fidelity: engine::Fidelity::Message,
         });
-        Ok(Launched { index, simulated_ps: end_ps - start_ps, overhead_ps, program, computed: data, warnings })
+        Ok(Launched {
+            index,
+            simulated_ps: end_ps - start_ps,
+            overhead_ps,
+            program,
+            computed: data,
+            warnings,
+        })
     }
 }

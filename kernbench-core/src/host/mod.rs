@@ -11,7 +11,7 @@ pub use tensor::Tensor;
 
 use crate::ccl::Ccl;
 use crate::diag::{Diagnostic, Failure};
-use crate::ir::TensorId;
+use crate::ir::{Draft, Program, TensorId};
 use crate::log::OpLog;
 use crate::placement::Placement;
 use crate::tl::{Kernel, Raw};
@@ -210,18 +210,29 @@ impl Context {
         self.shared.borrow_mut().launch(name, &kernel, options)
     }
 
-    /// Records and checks a kernel without running it.
+    /// Records a kernel without checking or running it.
     ///
     /// # Errors
-    /// Mistakes of the kernel and findings of the checks.
-    pub fn program<K: Kernel>(
+    /// Mistakes of the kernel, and options the machine cannot meet.
+    pub fn record<K: Kernel>(
         &self,
         name: &str,
-        kernel: K,
+        kernel: &K,
         options: &LaunchOptions,
-    ) -> Result<crate::ir::Program, Failure> {
-        let (program, _) = self.shared.borrow().program(name, &kernel, options)?;
-        Ok(program)
+    ) -> Result<Draft, Failure> {
+        self.shared.borrow().record(name, kernel, options)
+    }
+
+    /// Checks a recorded kernel without running it; the program and its warnings.
+    ///
+    /// # Errors
+    /// Findings of the checks.
+    pub fn verify(
+        &self,
+        draft: Draft,
+        options: &LaunchOptions,
+    ) -> Result<(Program, Vec<Diagnostic>), Failure> {
+        self.shared.borrow().verify(draft, options)
     }
 
     /// What all launches did, in order.

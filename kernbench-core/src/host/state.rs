@@ -85,7 +85,12 @@ impl State {
         if shape.iter().any(|&n| n > u32::MAX as usize) {
             return Err(Diagnostic::error(
                 "KB0609",
-                format!("tensor `{name}` of shape [{}, {}] has a dimension past {}", shape[0], shape[1], u32::MAX),
+                format!(
+                    "tensor `{name}` of shape [{}, {}] has a dimension past {}",
+                    shape[0],
+                    shape[1],
+                    u32::MAX
+                ),
             )
             .help("split it into several tensors")
             .into());
@@ -158,8 +163,10 @@ impl State {
         let Some(shards) = self.shards(id) else { return };
         let machine = self.topology.machine();
         let bytes = shards.shard_bytes();
-        let time: Ps =
-            holders(&shards).map(|at| transfer::write_ps(&self.topology, machine.pe(at), bytes)).sum();
+        let time: Ps = holders(&shards)
+            .zip(&shards.addr)
+            .map(|(at, &addr)| transfer::write_ps(&self.topology, machine.pe(at), addr, bytes))
+            .sum();
         self.deploy += time;
         self.now += time;
     }
@@ -167,9 +174,12 @@ impl State {
     pub(super) fn read(&self, id: TensorId) -> Result<&[u8], Failure> {
         let name = self.info(id).map_or("?", |i| &i.name);
         if !self.data {
-            return Err(Diagnostic::error("KB0610", format!("`{name}` has no values: the context only keeps time"))
-                .help("run with data, or do not read the tensor")
-                .into());
+            return Err(Diagnostic::error(
+                "KB0610",
+                format!("`{name}` has no values: the context only keeps time"),
+            )
+            .help("run with data, or do not read the tensor")
+            .into());
         }
         if let Some(gap) = self.store.unwritten(id) {
             let width = self.info(id).map_or(1, |i| i.shape[1].max(1)) as u64;
@@ -200,9 +210,10 @@ impl State {
         let mut time = 0;
         for (range, have) in ranges {
             let bytes = (range.end - range.start) * element;
-            time += have.first().map_or(0, |&pe| transfer::read_ps(&self.topology, pe, bytes));
+            // Where in a shard the range lies moves its bursts to other channels, not its time.
+            time += have.first().map_or(0, |&pe| transfer::read_ps(&self.topology, pe, 0, bytes));
             for home in holders(&shards).map(|at| machine.pe(at)).filter(|home| !have.contains(home)) {
-                time += transfer::write_ps(&self.topology, home, bytes);
+                time += transfer::write_ps(&self.topology, home, 0, bytes);
             }
         }
         self.store.share(id);

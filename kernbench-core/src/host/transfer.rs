@@ -1,32 +1,45 @@
-//! What a host transfer costs: it has the machine to itself, so no events are needed.
+//! What a host transfer costs: it has the machine to itself (machine.md, rules 3 and 4).
 
-use crate::ir::PeId;
+use crate::engine::{Fidelity, Flow, Issuer, traffic};
+use crate::ir::{PeId, Transfer};
 use crate::topology::Topology;
 use crate::units::Ps;
 
-/// Time of a host write of `bytes` bytes to a PE's slice, to its last commit
-/// (machine.md, rule 3: a host write is complete at its last commit).
-pub(super) fn write_ps(topology: &Topology, home: PeId, bytes: u64) -> Ps {
-    if bytes == 0 {
-        return 0;
-    }
-    let route = topology.host_route(home);
-    let flit = topology.machine().flit_bytes;
-    let head: Ps = route
-        .edges
-        .iter()
-        .map(|&e| topology.wire(e))
-        .map(|w| w.rate.map_or(0, |r| r.time(bytes.min(flit))) + w.propagation_ps)
-        .sum();
-    let drain = route.bottleneck.map_or(0, |r| r.time(bytes.saturating_sub(flit)));
-    head + route.overhead_ps + drain + topology.machine().hbm.burst_ps
+/// Time of a host write of `bytes` bytes to address `addr` of a PE's slice, to its last commit.
+pub(super) fn write_ps(topology: &Topology, home: PeId, addr: u64, bytes: u64) -> Ps {
+    alone(topology, Issuer::HostWrite, home, addr, bytes)
 }
 
-/// Time of a host read: a write's, then the response.
-pub(super) fn read_ps(topology: &Topology, home: PeId, bytes: u64) -> Ps {
-    if bytes == 0 {
-        return 0;
+/// Time of a host read, with its response.
+pub(super) fn read_ps(topology: &Topology, home: PeId, addr: u64, bytes: u64) -> Ps {
+    alone(topology, Issuer::HostRead, home, addr, bytes)
+}
+
+fn alone(topology: &Topology, issuer: Issuer, home: PeId, mut addr: u64, bytes: u64) -> Ps {
+    // A transfer counts its bytes in 32 bits; a longer one is cut at a burst.
+    const MOST: u64 = 1 << 31;
+    let mut left = bytes;
+    let mut time = 0;
+    while left > 0 {
+        let run_bytes = left.min(MOST) as u32;
+        let transfer = Transfer { addr, home, run_bytes, runs: 1, stride_bytes: run_bytes };
+        let flow = Flow { issuer, transfer, start_ps: 0 };
+        time += traffic(topology, &[flow], Fidelity::Message)[0].end_ps;
+        addr += u64::from(run_bytes);
+        left -= u64::from(run_bytes);
     }
-    let route = topology.host_route(home);
-    write_ps(topology, home, bytes) + route.overhead_ps + route.propagation_ps
+    time
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_write_costs_what_the_reference_publishes() {
+        let topology = Topology::default_machine();
+        assert_eq!(write_ps(&topology, PeId(0), 0, 64 << 10), 542_500, "row 8 of machine.md, section 4");
+        assert!(read_ps(&topology, PeId(0), 0, 64 << 10) >= 542_500);
+        assert_eq!(write_ps(&topology, PeId(0), 0, 0), 0);
+    }
 }

@@ -67,9 +67,10 @@ impl Program {
             && a.steps == b.steps
             && a.ops.iter().zip(&b.ops).all(ops)
             && a.accesses.len() == b.accesses.len()
-            && a.accesses.iter().zip(&b.accesses).all(|(x, y)| {
-                (x.tensor, x.shape, x.stride, x.len) == (y.tensor, y.shape, y.stride, y.len)
-            })
+            && a.accesses
+                .iter()
+                .zip(&b.accesses)
+                .all(|(x, y)| (x.tensor, x.shape, x.stride, x.len) == (y.tensor, y.shape, y.stride, y.len))
             && a.transfers.iter().zip(&b.transfers).all(|(x, y)| homes(a, x) == homes(b, y))
     }
 

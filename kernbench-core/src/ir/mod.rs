@@ -1,6 +1,6 @@
 //! The typed op graph of one launch: flat arenas with typed indices.
 //!
-//! Invariant: nothing here knows time or data; the engine and the executor both read a [`Program`]
+//! Invariant: nothing here knows time or data; the engine and the executor both read a program
 //! and never each other.
 
 mod ids;

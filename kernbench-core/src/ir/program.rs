@@ -49,12 +49,6 @@ pub struct PeProgram {
     pub peak_bytes: u32,
 }
 
-impl Default for PeId {
-    fn default() -> Self {
-        PeId(0)
-    }
-}
-
 /// A matrix in the scratch of a PE, or a slice of one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tile {

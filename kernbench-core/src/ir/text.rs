@@ -153,7 +153,8 @@ impl Program {
     /// `-> %3` if an op overwrites a tile that another op made.
     fn destination(&self, pe: &PeProgram, kind: &OpKind, dst: TileId) -> String {
         let tile = pe.tile(dst);
-        let own = tile.base == dst && pe.ops.get(tile.def.at()).is_some_and(|op| std::ptr::eq(&op.kind, kind));
+        let own =
+            tile.base == dst && pe.ops.get(tile.def.at()).is_some_and(|op| std::ptr::eq(&op.kind, kind));
         if own { String::new() } else { format!(" -> {}", pe.tile_text(dst)) }
     }
 

@@ -6,7 +6,6 @@ use super::view::Raw;
 use crate::diag::Diagnostic;
 use crate::ir::{Access, AccessId, PeId, SiteId};
 use crate::placement::{Piece, Rect, rects};
-use crate::topology::PeAt;
 
 impl Recorder {
     /// Records the access of a view; files a mistake and gives `None` if it is not one.
@@ -14,8 +13,11 @@ impl Recorder {
         let known = self.launch.tensors.get(raw.tensor.at()).filter(|_| raw.context == self.launch.context);
         let Some(Some(tensor)) = known else {
             s.mistake(self.pe, site, "KB0110", || {
-                Diagnostic::error("KB0110", "the view belongs to a tensor of another context, or to a freed one")
-                    .help("make views of tensors of the context that launches")
+                Diagnostic::error(
+                    "KB0110",
+                    "the view belongs to a tensor of another context, or to a freed one",
+                )
+                .help("make views of tensors of the context that launches")
             });
             return None;
         };
@@ -70,11 +72,14 @@ impl Recorder {
     fn transfers(&self, s: &mut State, tensor: &TensorState, piece: Piece, width: usize, writing: bool) {
         let ranges = match &tensor.newest {
             Newest::Ranges(ranges) if piece.replicas() > 1 && !writing => ranges,
-            _ => return self.push(s, tensor, &piece, self.nearest(tensor, &piece)),
+            _ => {
+                let home = self.nearest(s, &piece);
+                return self.push(s, tensor, &piece, home);
+            }
         };
         // Row by row, cut where the holder changes; equal rows join again below.
         let mut parts: Vec<(Rect, PeId)> = vec![];
-        let everywhere = self.nearest(tensor, &piece);
+        let everywhere = self.nearest(s, &piece);
         let rect = piece.rect;
         for row in rect.row..rect.row + rect.rows {
             let (mut at, end) =
@@ -89,9 +94,10 @@ impl Recorder {
                 i += usize::from(ranges.get(i).is_some_and(|(r, _)| r.start <= at));
                 let until = until.min(end);
                 let (col, cols) = ((at % width as u64) as usize, (until - at) as usize);
-                let above = parts.iter_mut().rev().take(ranges.len() + 2).find(|(r, h)| {
-                    r.row + r.rows == row && r.col == col && r.cols == cols && *h == holder
-                });
+                let above =
+                    parts.iter_mut().rev().take(ranges.len() + 2).find(|(r, h)| {
+                        r.row + r.rows == row && r.col == col && r.cols == cols && *h == holder
+                    });
                 match above {
                     Some((r, _)) => r.rows += 1,
                     None => parts.push((Rect { row, col, rows: 1, cols }, holder)),
@@ -112,18 +118,20 @@ impl Recorder {
     }
 
     /// The own replica if there is one, else the holder with the fewest hops, then the lowest PE.
-    fn nearest(&self, tensor: &TensorState, piece: &Piece) -> PeId {
-        if self.at.sip == tensor.shards.sip && piece.is_held_by(self.at.cube, self.at.pe) {
+    fn nearest(&self, s: &mut State, piece: &Piece) -> PeId {
+        if piece.is_held_by(self.at) {
             return self.pe;
         }
-        let (machine, sip) = (self.launch.topology.machine(), tensor.shards.sip);
-        self.nearest_of(piece.holders().map(|(cube, pe)| machine.pe(PeAt { sip, cube, pe })))
+        let holders = piece.holders;
+        let find = || self.nearest_of(holders.iter().map(|at| self.launch.topology.machine().pe(at)));
+        if holders.sip() == self.at.sip {
+            return find();
+        }
+        *s.shared.nearest_abroad.entry(holders).or_insert_with(find)
     }
 
     fn nearest_of(&self, holders: impl Iterator<Item = PeId>) -> PeId {
         let topology = &self.launch.topology;
-        holders
-            .min_by_key(|&home| (home != self.pe, topology.hops(self.pe, home), home))
-            .unwrap_or(self.pe)
+        holders.min_by_key(|&home| (home != self.pe, topology.hops(self.pe, home), home)).unwrap_or(self.pe)
     }
 }

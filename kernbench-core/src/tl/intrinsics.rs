@@ -97,7 +97,11 @@ impl<'s> At<'s> {
             self.mistake("KB0101", || {
                 Diagnostic::error(
                     "KB0101",
-                    format!("`{what}` of shape {} into shape {}: it does not broadcast", text(from), text(to)),
+                    format!(
+                        "`{what}` of shape {} into shape {}: it does not broadcast",
+                        text(from),
+                        text(to)
+                    ),
                 )
                 .help("each dimension must be equal to the destination's or 1")
             });
@@ -227,7 +231,11 @@ impl<'s> At<'s> {
             self.mistake("KB0102", || {
                 Diagnostic::error(
                     "KB0102",
-                    format!("`dot_add` of shape {} into an accumulator of shape {}", text(shape), text(acc.shape)),
+                    format!(
+                        "`dot_add` of shape {} into an accumulator of shape {}",
+                        text(shape),
+                        text(acc.shape)
+                    ),
                 )
                 .help("make the accumulator of the product's shape")
             });

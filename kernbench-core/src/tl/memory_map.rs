@@ -11,9 +11,10 @@ pub(crate) fn report_overflow(state: &mut State, peak: u64, capacity: u32) {
     let top = (0..turns.turns.len())
         .max_by_key(|&t| {
             let turn = &turns.turns[t];
-            let rest = turns.instances.get(turn.instance as usize).map_or(0, |i| {
-                u64::from(i.buffers - 1 - turn.number % i.buffers) * i.turn_bytes
-            });
+            let rest = turns
+                .instances
+                .get(turn.instance as usize)
+                .map_or(0, |i| u64::from(i.buffers - 1 - turn.number % i.buffers) * i.turn_bytes);
             (turn.base + u64::from(turn.live) + rest, std::cmp::Reverse(t))
         })
         .unwrap_or(0);

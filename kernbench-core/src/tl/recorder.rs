@@ -10,6 +10,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::ir::{
     Expr, Fun, LinkId, Op, OpId, OpKind, Operand, PeId, PeProgram, SiteId, Sites, Source, Step, Tile, TileId,
 };
+use crate::placement::Holders;
 use crate::topology::PeAt;
 use crate::ty::{Dir, ElementType};
 use rustc_hash::FxHashMap;
@@ -22,6 +23,8 @@ use std::rc::Rc;
 pub(crate) struct Shared {
     pub(crate) sites: Sites,
     pub(crate) findings: Findings,
+    /// The holders nearest to another SIP, by who holds: there they do not depend on the PE that asks.
+    pub(crate) nearest_abroad: FxHashMap<Holders, PeId>,
     /// Places of operators and slices that were wrong; only mistakes get here.
     places: FxHashMap<(&'static str, u32, u32), &'static Source>,
 }

@@ -92,7 +92,6 @@ impl<'s, T: Dtype> Tile<'s, T> {
     }
 
     /// The elements converted to another type, as an expression.
-    #[must_use]
     #[track_caller]
     pub fn cast<U: Dtype>(self) -> Expr<'s, U> {
         Expr::step(Fun::Cast, U::TYPE, [Operand::<T>::node(self), Node::NONE, Node::NONE])

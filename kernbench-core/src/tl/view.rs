@@ -48,7 +48,9 @@ impl Mistake {
             Mistake::Strided { from: [m, n] } => format!(
                 "{of} of shape [{m}, {n}] is a slice of columns: its rows are apart in memory and cannot be reshaped"
             ),
-            Mistake::LocalOfPart => format!("`local()` of a part of {of}: take the shard first, then slice it"),
+            Mistake::LocalOfPart => {
+                format!("`local()` of a part of {of}: take the shard first, then slice it")
+            }
         }
     }
 }
@@ -88,7 +90,17 @@ impl Raw {
     pub(crate) fn whole(context: u32, tensor: TensorId, whole: [usize; 2], shard: [usize; 2]) -> Raw {
         let whole = whole.map(|n| n as u32);
         let shard = shard.map(|n| n as u32);
-        Raw { context, tensor, offset: 0, shape: whole, stride: whole[1], local: false, shard, whole, mistake: None }
+        Raw {
+            context,
+            tensor,
+            offset: 0,
+            shape: whole,
+            stride: whole[1],
+            local: false,
+            shard,
+            whole,
+            mistake: None,
+        }
     }
 
     fn with(self, window: Result<Window, Mistake>) -> Raw {

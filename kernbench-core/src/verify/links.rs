@@ -51,7 +51,10 @@ pub(super) fn check(program: &Program, facts: &Facts<'_>) -> Vec<Diagnostic> {
             let sent_more = sends.len() > recvs.len();
             let extra = if sent_more { &sends[recvs.len()] } else { &recvs[sends.len()] };
             let (what, dir) = if sent_more {
-                ("is sent here and never received", format!("`tl::recv(Dir::{:?}, ..)` to {to}", link.recv_dir))
+                (
+                    "is sent here and never received",
+                    format!("`tl::recv(Dir::{:?}, ..)` to {to}", link.recv_dir),
+                )
             } else {
                 ("is received here and never sent", format!("`tl::send(Dir::{:?}, ..)` to {from}", link.dir))
             };
@@ -95,7 +98,8 @@ pub(super) fn check_barriers(program: &Program, facts: &Facts<'_>) -> Vec<Diagno
         for pe in &program.pes {
             let [sip, cube, _] = (facts.name)(pe.pe);
             let key = if group == Group::Cube { [sip, cube] } else { [sip, 0] };
-            let sites = pe.ops.iter().filter(|op| matches!(op.kind, OpKind::Barrier { group: g } if g == group));
+            let sites =
+                pe.ops.iter().filter(|op| matches!(op.kind, OpKind::Barrier { group: g } if g == group));
             members.entry(key).or_default().push((pe.pe, sites.map(|op| op.site).collect()));
         }
         for pes in members.values() {

@@ -80,8 +80,7 @@ fn check_indices(program: &Program, pe: &PeProgram, kind: &OpKind) -> Option<&'s
     };
     let access = |a: &crate::ir::AccessId| {
         let exists = pe.accesses.get(a.at()).is_some_and(|a| {
-            (a.first as usize + a.len as usize) <= pe.transfers.len()
-                && a.tensor.at() < program.tensors.len()
+            (a.first as usize + a.len as usize) <= pe.transfers.len() && a.tensor.at() < program.tensors.len()
         });
         (!exists).then_some("its access does not exist")
     };

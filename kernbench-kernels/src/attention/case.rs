@@ -74,9 +74,8 @@ fn problem(ctx: &Context, p: &Params) -> Result<Gqa, Failure> {
     };
     p.float_type("dtype")?;
     let pes = machine.pes() as usize;
-    let wrong = |message: String, help: String| {
-        Err(Failure::from(Diagnostic::error("KB0623", message).help(help)))
-    };
+    let wrong =
+        |message: String, help: String| Err(Failure::from(Diagnostic::error("KB0623", message).help(help)));
     if !h_q.is_multiple_of(h_kv) {
         let (below, above) = (h_q / h_kv * h_kv, h_q.next_multiple_of(h_kv));
         let near = if below == 0 { format!("{above}") } else { format!("{below} or {above}") };
@@ -87,7 +86,8 @@ fn problem(ctx: &Context, p: &Params) -> Result<Gqa, Failure> {
     }
     let width = machine.pe_grid[0] as usize;
     let size = pes / kv_per_cube.max(1);
-    let groups = pes.is_multiple_of(kv_per_cube) && (size.is_multiple_of(width) || width.is_multiple_of(size));
+    let groups =
+        pes.is_multiple_of(kv_per_cube) && (size.is_multiple_of(width) || width.is_multiple_of(size));
     if !groups {
         let fits = (1..=pes).filter(|&n| {
             let size = pes / n;
@@ -149,12 +149,7 @@ fn inputs(ctx: &Context, p: &Params, fill: Fill) -> Result<Vec<HostArray>, Failu
     Ok(vec![array("q", q), array("k", kv.clone()), array("v", kv)])
 }
 
-fn run(
-    ctx: &Context,
-    p: &Params,
-    inputs: &[HostArray],
-    options: &LaunchOptions,
-) -> Result<Outcome, Failure> {
+fn run(ctx: &Context, p: &Params, inputs: &[HostArray], options: &LaunchOptions) -> Result<Outcome, Failure> {
     let a = problem(ctx, p)?;
     let kind = if is_prefill(p) { Kind::Prefill } else { Kind::Decode };
     match p.float_type("dtype")? {

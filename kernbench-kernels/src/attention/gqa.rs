@@ -53,12 +53,7 @@ impl Group {
     pub fn of(a: &Gqa, cube: usize, pe: usize) -> Self {
         let [width, height] = a.pe_grid;
         let size = width * height / a.kv_per_cube;
-        Group {
-            head: cube * a.kv_per_cube + pe / size,
-            rank: pe % size,
-            size,
-            width: size.min(width),
-        }
+        Group { head: cube * a.kv_per_cube + pe / size, rank: pe % size, size, width: size.min(width) }
     }
 
     /// The keys of this PE, counted in its head.

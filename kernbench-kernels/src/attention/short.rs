@@ -95,7 +95,8 @@ pub fn gqa_prefill_short<T: Float>(
                     let row = tl::arange(rows, Axis::Rows);
                     let seen = tl::lt(k_pos, a.valid as i32);
                     // i / g >= j exactly when i >= j * g.
-                    let seen = if below { seen } else { tl::and(seen, tl::ge(row, k_pos * a.group() as i32)) };
+                    let seen =
+                        if below { seen } else { tl::and(seen, tl::ge(row, k_pos * a.group() as i32)) };
                     acc.update(tl, tl::select(seen, s, f32::NEG_INFINITY), vt);
                 });
             }

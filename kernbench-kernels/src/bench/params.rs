@@ -34,10 +34,14 @@ impl Params {
         let mut given: Vec<&str> = vec![];
         let mut found = vec![];
         for text in set {
-            let Some((key, value)) = text.split_once('=').filter(|(k, v)| !k.is_empty() && !v.is_empty()) else {
+            let Some((key, value)) = text.split_once('=').filter(|(k, v)| !k.is_empty() && !v.is_empty())
+            else {
                 found.push(
-                    Diagnostic::error("KB0621", format!("`{text}` is no setting: it has no `key=value` form"))
-                        .help("write for example `--set s_kv=4096`"),
+                    Diagnostic::error(
+                        "KB0621",
+                        format!("`{text}` is no setting: it has no `key=value` form"),
+                    )
+                    .help("write for example `--set s_kv=4096`"),
                 );
                 continue;
             };

@@ -4,6 +4,7 @@ pub(crate) mod build;
 pub(crate) mod fake;
 pub(crate) mod laws;
 mod machine;
+mod oracle;
 mod queues;
 mod rules;
 mod stalls;
@@ -50,63 +51,4 @@ pub(crate) fn table(program: &Program, timing: &Timing) -> String {
         }
     }
     out
-}
-
-#[test]
-#[ignore]
-fn perf() {
-    let line = Line::new(8, 8);
-    let mut b = Build::new(64);
-    let blocks = 16384 / 8;
-    let base = {
-        let mut b1 = Build::new(64);
-        let _ = &mut b1;
-    };
-    let _ = base;
-    for p in 0..1 {
-        let mut pe = b.pe(p);
-        for _ in 0..16 {
-            let x = pe.load("x", [64, 128], 0);
-            let w = pe.load("w", [128, 64], 0);
-            let y = pe.dot("y", x, w);
-            let e = pe.exp("e", y, false);
-            let f = pe.exp("f", e, true);
-            let g = pe.exp("g", f, true);
-            pe.store(g, 0);
-            pe.store(y, 0);
-        }
-    }
-    let mut program = b.finish();
-    let unit = program.pes[0].clone();
-    let mut big = unit.clone();
-    let reps = blocks / 16;
-    for r in 1..reps {
-        let off = (r * unit.ops.len()) as u32;
-        let eoff = (r * unit.edges.len()) as u32;
-        for op in &unit.ops {
-            let mut op = op.clone();
-            op.edge_end += eoff;
-            big.ops.push(op);
-        }
-        for e in &unit.edges {
-            big.edges.push(crate::ir::Edge::new(e.kind(), crate::ir::OpId(e.op().0 + off)));
-        }
-    }
-    for p in 0..64 {
-        program.pes[p] = PeProgram { pe: crate::ir::PeId(p as u32), ..big.clone() };
-        for t in &mut program.pes[p].transfers {
-            t.home = crate::ir::PeId(p as u32 / 2);
-        }
-    }
-    for _ in 0..3 {
-        let t = std::time::Instant::now();
-        let timing = run(&line, &program);
-        println!(
-            "{} ops, {} events, {:?}, makespan {}",
-            program.op_count(),
-            timing.events,
-            t.elapsed(),
-            timing.makespan_ps()
-        );
-    }
 }

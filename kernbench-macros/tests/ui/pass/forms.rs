@@ -84,12 +84,12 @@ impl<'s> Pair<'s> {
 pub trait Mask {
     /// The scores with the mask.
     #[device]
-    fn apply<'e>(&self, tl: &Scope, s: Expr<'e, f32>) -> Expr<'e, f32>;
+    fn apply<'e>(&self, tl: &'e Scope, s: Expr<'e, f32>) -> Expr<'e, f32>;
 }
 
 impl Mask for f32 {
     #[device]
-    fn apply<'e>(&self, tl: &Scope, s: Expr<'e, f32>) -> Expr<'e, f32> {
+    fn apply<'e>(&self, tl: &'e Scope, s: Expr<'e, f32>) -> Expr<'e, f32> {
         tl::maximum(s, *self)
     }
 }
