@@ -44,12 +44,16 @@ fn closing(diagnostics: &[Diagnostic], command: &str) -> String {
         1 => Some(format!("1 {one}")),
         n => Some(format!("{n} {one}s")),
     };
-    let counts: Vec<String> =
-        [count(Severity::Error, "error"), count(Severity::Warning, "warning")].into_iter().flatten().collect();
+    let counts: Vec<String> = [count(Severity::Error, "error"), count(Severity::Warning, "warning")]
+        .into_iter()
+        .flatten()
+        .collect();
     let counts = counts.join(" and ");
     match diagnostics.iter().all(|d| d.code == first.code) {
         true => format!("{counts}; run `{command} explain {}` for more\n", first.code),
-        false => format!("{counts}; run `{command} explain CODE` for more about one, such as {}\n", first.code),
+        false => {
+            format!("{counts}; run `{command} explain CODE` for more about one, such as {}\n", first.code)
+        }
     }
 }
 

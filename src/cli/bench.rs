@@ -108,7 +108,10 @@ mod tests {
     #[test]
     fn sizes_have_units() {
         let size = |text| super::size(text).ok();
-        assert_eq!(["4096", "512KiB", "2 MiB", "1_000"].map(size), [Some(4096), Some(524_288), Some(2_097_152), Some(1000)]);
+        assert_eq!(
+            ["4096", "512KiB", "2 MiB", "1_000"].map(size),
+            [Some(4096), Some(524_288), Some(2_097_152), Some(1000)]
+        );
         assert_eq!(["", "1GB", "-1", "5000000000", "99999999999999999999MiB"].map(size), [None; 5]);
     }
 }

@@ -18,8 +18,9 @@ fn unreadable(path: &Path, what: &str, error: &io::Error) -> Failure {
     let d = match error.kind() {
         ErrorKind::NotFound => Diagnostic::error("KB0612", format!("{what} `{name}` does not exist"))
             .help("check the path; it is relative to the current directory"),
-        ErrorKind::IsADirectory => Diagnostic::error("KB0613", format!("{what} `{name}` is a directory"))
-            .help("name a file in it"),
+        ErrorKind::IsADirectory => {
+            Diagnostic::error("KB0613", format!("{what} `{name}` is a directory")).help("name a file in it")
+        }
         _ => Diagnostic::error("KB0615", format!("{what} `{name}` cannot be read: {error}"))
             .help("check that you may read it"),
     };
@@ -60,7 +61,9 @@ pub(super) fn check_output(path: &Path) -> Result<(), Failure> {
     let directory = directory(path);
     match fs::metadata(&directory) {
         Ok(m) if m.is_dir() => Ok(()),
-        Ok(_) => Err(unwritable(path, format!("`{}` is no directory", directory.display()), "check the path")),
+        Ok(_) => {
+            Err(unwritable(path, format!("`{}` is no directory", directory.display()), "check the path"))
+        }
         Err(e) if e.kind() == ErrorKind::NotFound => {
             let why = format!("there is no directory `{}`", directory.display());
             Err(unwritable(path, why, "create the directory first"))

@@ -30,7 +30,11 @@ fn signature(ty: safetensors::Dtype, shape: &[usize]) -> String {
 ///
 /// # Errors
 /// The file is no safetensors file, or a tensor is missing or not as wanted.
-pub(super) fn read(path: &Path, wanted: &[HostArray], session: &mut Session<'_>) -> Result<Vec<HostArray>, Failure> {
+pub(super) fn read(
+    path: &Path,
+    wanted: &[HostArray],
+    session: &mut Session<'_>,
+) -> Result<Vec<HostArray>, Failure> {
     let bytes = files::read(path, "input file")?;
     let file = files::name(path);
     let wants: Vec<String> =
@@ -64,7 +68,10 @@ fn complaint(error: &SafeTensorError, len: usize) -> String {
             format!("cut short or padded: its {} are not those its header lists", plural(len as u64, "byte"))
         }
         SafeTensorError::HeaderTooSmall | SafeTensorError::InvalidHeaderLength => {
-            format!("no safetensors file, or cut short: it ends in its header, at {}", plural(len as u64, "byte"))
+            format!(
+                "no safetensors file, or cut short: it ends in its header, at {}",
+                plural(len as u64, "byte")
+            )
         }
         error => format!("no safetensors file: {error}"),
     }
@@ -86,8 +93,9 @@ fn one(file: &str, tensors: &SafeTensors<'_>, want: &HostArray) -> Result<HostAr
     }
     if view.shape() != want.shape {
         let text = format!("tensor `{name}` of `{file}` has shape {:?}, not {:?}", view.shape(), want.shape);
-        return Err(Diagnostic::error("KB0633", text)
-            .help("reshape it, or set the bench's parameters to its sizes"));
+        return Err(
+            Diagnostic::error("KB0633", text).help("reshape it, or set the bench's parameters to its sizes")
+        );
     }
     let values = match want.ty {
         ElementType::F16 => widened::<f16>(view.data()),

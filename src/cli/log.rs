@@ -58,8 +58,21 @@ fn directions() -> PossibleValuesParser {
 
 /// The names an op can have in a log.
 const NAMES: [&str; 15] = [
-    "dma_read", "dma_write", "gemm_f16", "gemm_bf16", "gemm_f32", "gemm_i32", "gemm_i8", "gemm_u8", "math",
-    "ipcq_copy", "ipcq_recv", "ipcq_post", "ipcq_wait", "fence", "barrier",
+    "dma_read",
+    "dma_write",
+    "gemm_f16",
+    "gemm_bf16",
+    "gemm_f32",
+    "gemm_i32",
+    "gemm_i8",
+    "gemm_u8",
+    "math",
+    "ipcq_copy",
+    "ipcq_recv",
+    "ipcq_post",
+    "ipcq_wait",
+    "fence",
+    "barrier",
 ];
 
 pub(super) fn run(args: &Args, session: &mut Session<'_>) -> Result<(), Failure> {

@@ -113,7 +113,9 @@ fn check_memory(wanted: &[HostArray]) -> Result<(), Failure> {
     let need = need.fold(0, u64::saturating_add);
     let Some(free) = free_memory().filter(|free| need > *free) else { return Ok(()) };
     let text = format!("the inputs take {} of memory, but {} are free", text::bytes(need), text::bytes(free));
-    Err(Diagnostic::error("KB0645", text).help("set smaller parameters, or only simulate with `--no-data`").into())
+    Err(Diagnostic::error("KB0645", text)
+        .help("set smaller parameters, or only simulate with `--no-data`")
+        .into())
 }
 
 /// Memory the host can give, where it says so.

@@ -38,7 +38,11 @@ pub(super) fn run(args: &Args, session: &mut Session<'_>) -> Result<(), Failure>
     let topology = args.topology.read(session)?;
     if let Some([from, to]) = args.path.as_deref() {
         let way = path::find(&topology, from, to, args.bytes)?;
-        return out::print(&if args.json { path::json(&topology, &way) } else { path::text(&topology, &way) });
+        return out::print(&if args.json {
+            path::json(&topology, &way)
+        } else {
+            path::text(&topology, &way)
+        });
     }
     match (args.dot, args.json) {
         (true, _) => out::print(&topology.dot()),

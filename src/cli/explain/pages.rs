@@ -54,6 +54,5 @@ pub(super) const PAGES: &[(&str, &str)] = pages![
     "KB0641"
     "KB0642"
     "KB0643"
-    "KB0644"
     "KB0645"
 ];

@@ -45,9 +45,16 @@ pub(in crate::cli) fn human(run: &Run<'_>, colour: bool) -> String {
         line("messages", counts(&report.messages));
     }
     let busy = report.engines.iter().filter(|e| e.busy_ps > 0);
-    line("busy", busy.map(|e| format!("{} {}", e.engine, share(e.share_ppm))).collect::<Vec<_>>().join(", "));
+    line(
+        "busy share",
+        busy.map(|e| format!("{} {}", e.engine, share(e.share_ppm))).collect::<Vec<_>>().join(", "),
+    );
     let b = report.bytes;
-    let remote = if b.remote > 0 { format!(", {} of it from or to other PEs", bytes(b.remote)) } else { String::new() };
+    let remote = if b.remote > 0 {
+        format!(", {} of it from or to other PEs", bytes(b.remote))
+    } else {
+        String::new()
+    };
     line("HBM", format!("{} read, {} written{remote}", bytes(b.hbm_read), bytes(b.hbm_write)));
     let of = |rate: String, peak: String, ppm| format!("{rate} of {peak} ({})", share(ppm));
     let hbm = report.hbm;
@@ -72,7 +79,8 @@ fn result(run: &Run<'_>, colour: bool) -> Vec<String> {
         false => text.to_owned(),
     };
     let verdict = if c.correct { paint("right", 32) } else { paint("WRONG", 31) };
-    let mut lines = vec![format!("{verdict}: worst error {}, bound {}", error(c.max_error), error(c.error_bound))];
+    let mut lines =
+        vec![format!("{verdict}: worst error {}, bound {}", error(c.max_error), error(c.error_bound))];
     if let Some(output) = run.outcome.outputs.first() {
         let [row, col] = index(output, c.at);
         lines.push(format!("at {}[{row}, {col}]: got {}, want {}", output.name, value(c.got), value(c.want)));
@@ -87,7 +95,8 @@ fn result(run: &Run<'_>, colour: bool) -> Vec<String> {
 /// `k holds 3 NaN, first at k[5, 7]`.
 fn odd_text(odd: &Odd) -> String {
     let counts = [(odd.nan, "NaN"), (odd.infinite, "infinite")];
-    let counts: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    let counts: Vec<String> =
+        counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
     let [row, col] = odd.first;
     format!("{0} holds {1}, first at {0}[{row}, {col}]", odd.tensor, counts.join(" and "))
 }
@@ -106,7 +115,7 @@ fn where_it_went(rows: &[Row]) -> String {
         vec![time(r.ps), share(r.share_ppm), format!("{}x", r.count), what(r), place]
     };
     let shown: Vec<_> = rows.iter().take(ROWS).map(row).collect();
-    let mut text = "where the time went, the sum of all parts being the latency\n".to_owned();
+    let mut text = "where the time went (the parts sum to the latency)\n".to_owned();
     text += &table(&[], &shown, &[0, 1, 2]);
     let rest = rows.iter().skip(ROWS);
     let (n, ps, ppm) = rest.fold((0, 0, 0), |(n, ps, ppm), r| (n + 1, ps + r.ps, ppm + r.share_ppm));

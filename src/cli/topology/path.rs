@@ -30,7 +30,7 @@ pub(super) fn find(topology: &Topology, from: &str, to: &str, bytes: u64) -> Res
         let name = |node| topology.node_name(node);
         let text = format!("no edges lead from `{}` to `{}`", name(from), name(to));
         let help = "try the other direction, or a node that data passes, such as a `pe_dma`";
-        return Err(Diagnostic::error("KB0644", text).help(help).into());
+        return Err(Diagnostic::error("KB0643", text).help(help).into());
     };
     let arrival_ps = arrival(topology, &route, bytes);
     Ok(Way { from, to, route, bytes, arrival_ps })
@@ -40,7 +40,9 @@ fn node(topology: &Topology, name: &str) -> Result<NodeId, Diagnostic> {
     topology.node(name).or_else(|| topology.node(&format!("{name}.pe_dma"))).ok_or_else(|| {
         let help = match topology.nearest_node(name) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "write a name such as `sip0.cube2.pe5` or `sip0.io0.pcie_ep`; `--dot` shows all".to_owned(),
+            None => {
+                "write a name such as `sip0.cube2.pe5` or `sip0.io0.pcie_ep`; `--dot` shows all".to_owned()
+            }
         };
         Diagnostic::error("KB0643", format!("the machine has no node `{name}`")).help(help)
     })
@@ -102,7 +104,10 @@ pub(super) fn text(topology: &Topology, way: &Way) -> String {
     out += &table(&["node", "edge to it", "propagation", "overhead"], &rows, &[1, 2, 3]);
     let _ = writeln!(out, "\noverhead     {}", time(route.overhead_ps));
     let _ = writeln!(out, "propagation  {}", time(route.propagation_ps));
-    let bottleneck = route.bottleneck.map_or_else(|| "none".to_owned(), |r| format!("{} GB/s", r.as_gbs()));
+    let bottleneck = match (way.arrival_ps, route.bottleneck) {
+        (Some(_), Some(rate)) => format!("{} GB/s", rate.as_gbs()),
+        _ => "none: commands only, no bytes".to_owned(),
+    };
     let _ = writeln!(out, "bottleneck   {bottleneck}");
     for (i, (what, ps)) in latencies(topology, way).into_iter().enumerate() {
         let title = if i == 0 { bytes(way.bytes) } else { String::new() };
@@ -129,12 +134,14 @@ pub(super) fn json(topology: &Topology, way: &Way) -> String {
             })
         })
         .collect();
-    let latencies: serde_json::Map<_, _> =
-        latencies(topology, way).into_iter().map(|(what, ps)| (what.replace(' ', "_") + "_ps", ps.into())).collect();
+    let latencies: serde_json::Map<_, _> = latencies(topology, way)
+        .into_iter()
+        .map(|(what, ps)| (what.replace(' ', "_") + "_ps", ps.into()))
+        .collect();
     let value = json!({
         "from": name(way.from), "to": name(way.to), "edges": edges,
         "overhead_ps": way.route.overhead_ps, "propagation_ps": way.route.propagation_ps,
-        "bottleneck_bytes_per_us": way.route.bottleneck.map(|r| r.per_us),
+        "bottleneck_bytes_per_us": way.arrival_ps.and(way.route.bottleneck).map(|r| r.per_us),
         "bytes": way.bytes, "latency": latencies,
     });
     value.to_string() + "\n"

@@ -133,10 +133,8 @@ pub(super) fn text(topology: &Topology) -> String {
 
 pub(super) fn json(topology: &Topology) -> String {
     let m = topology.machine();
-    let kinds: serde_json::Map<_, _> = KINDS
-        .iter()
-        .map(|(kind, name)| (name.replace(' ', "_"), nodes(topology, *kind).0.into()))
-        .collect();
+    let kinds: serde_json::Map<_, _> =
+        KINDS.iter().map(|(kind, name)| (name.replace(' ', "_"), nodes(topology, *kind).0.into())).collect();
     let value = json!({
         "nodes": topology.node_count(), "edges": topology.edge_count(), "nodes_by_kind": kinds,
         "sips": m.sips, "sip_topology": sip_topology(m.sip_topology), "sip_grid": m.sip_grid,
