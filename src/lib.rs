@@ -1,5 +1,10 @@
 //! kernbench: a kernel language for AI accelerators and a simulator of the machine it runs on.
 
+/// The command line, for any table of benches.
+pub mod cli;
+/// Diagnostics as a terminal shows them.
+pub mod render;
+
 pub use kernbench_core as core;
 pub use kernbench_core::{
     diag, engine, exec, ir, ndarray, placement, scratch_scope, store, tl, topology, ty, units, verify,

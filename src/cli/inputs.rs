@@ -1,0 +1,179 @@
+//! Tensors in and out of safetensors files, and what is odd about them.
+
+use super::text::plural;
+use super::{Session, files};
+use kernbench_core::diag::{Diagnostic, Failure};
+use kernbench_core::ty::{Dtype, ElementType, Float, bf16, f16};
+use kernbench_kernels::bench::HostArray;
+use safetensors::tensor::TensorView;
+use safetensors::{SafeTensorError, SafeTensors};
+use std::path::Path;
+
+/// The name of an element type in a safetensors file.
+fn dtype(ty: ElementType) -> safetensors::Dtype {
+    match ty {
+        ElementType::F16 => safetensors::Dtype::F16,
+        ElementType::Bf16 => safetensors::Dtype::BF16,
+        ElementType::F32 => safetensors::Dtype::F32,
+        ElementType::I32 => safetensors::Dtype::I32,
+        ElementType::I8 => safetensors::Dtype::I8,
+        ElementType::U8 | ElementType::Mask => safetensors::Dtype::U8,
+    }
+}
+
+/// `F16 [32, 128]`.
+fn signature(ty: safetensors::Dtype, shape: &[usize]) -> String {
+    format!("{ty} {shape:?}")
+}
+
+/// Reads the tensors that `wanted` describes.
+///
+/// # Errors
+/// The file is no safetensors file, or a tensor is missing or not as wanted.
+pub(super) fn read(
+    path: &Path,
+    wanted: &[HostArray],
+    session: &mut Session<'_>,
+) -> Result<Vec<HostArray>, Failure> {
+    let bytes = files::read(path, "input file")?;
+    let file = files::name(path);
+    let wants: Vec<String> =
+        wanted.iter().map(|w| format!("`{}` {}", w.name, signature(dtype(w.ty), &w.shape))).collect();
+    let wants = wants.join(", ");
+    let tensors = SafeTensors::deserialize(&bytes).map_err(|error| {
+        let text = format!("input file `{file}` is {}", complaint(&error, bytes.len()));
+        Diagnostic::error("KB0630", text).help(format!("write a safetensors file with {wants}"))
+    })?;
+    let mut found = vec![];
+    let mut arrays = vec![];
+    for want in wanted {
+        match one(&file, &tensors, want) {
+            Ok(array) => arrays.push(array),
+            Err(d) => found.push(d),
+        }
+    }
+    let mut extra: Vec<&str> = tensors.names();
+    extra.retain(|name| wanted.iter().all(|w| w.name != *name));
+    extra.sort_unstable();
+    for name in extra {
+        let text = format!("tensor `{name}` of `{file}` is not used");
+        session.warnings.push(Diagnostic::warning("KB0634", text).help(format!("the bench reads {wants}")));
+    }
+    if found.is_empty() { Ok(arrays) } else { Err(Failure(found)) }
+}
+
+fn complaint(error: &SafeTensorError, len: usize) -> String {
+    match error {
+        SafeTensorError::MetadataIncompleteBuffer => {
+            format!("cut short or padded: its {} are not those its header lists", plural(len as u64, "byte"))
+        }
+        SafeTensorError::HeaderTooSmall | SafeTensorError::InvalidHeaderLength => {
+            format!(
+                "no safetensors file, or cut short: it ends in its header, at {}",
+                plural(len as u64, "byte")
+            )
+        }
+        error => format!("no safetensors file: {error}"),
+    }
+}
+
+fn one(file: &str, tensors: &SafeTensors<'_>, want: &HostArray) -> Result<HostArray, Diagnostic> {
+    let (name, ty) = (&want.name, dtype(want.ty));
+    let Ok(view) = tensors.tensor(name) else {
+        let mut names: Vec<String> = tensors.names().iter().map(|n| format!("`{n}`")).collect();
+        names.sort_unstable();
+        let has = if names.is_empty() { "no tensor".to_owned() } else { names.join(", ") };
+        return Err(Diagnostic::error("KB0631", format!("`{file}` has no tensor `{name}`: it has {has}"))
+            .help(format!("add `{name}`, {}", signature(ty, &want.shape))));
+    };
+    if view.dtype() != ty {
+        let text = format!("tensor `{name}` of `{file}` has elements of {}, not {ty}", view.dtype());
+        return Err(Diagnostic::error("KB0632", text)
+            .help(format!("convert it to {ty}, or set the bench's parameter `dtype`")));
+    }
+    if view.shape() != want.shape {
+        let text = format!("tensor `{name}` of `{file}` has shape {:?}, not {:?}", view.shape(), want.shape);
+        return Err(
+            Diagnostic::error("KB0633", text).help("reshape it, or set the bench's parameters to its sizes")
+        );
+    }
+    let values = match want.ty {
+        ElementType::F16 => widened::<f16>(view.data()),
+        ElementType::Bf16 => widened::<bf16>(view.data()),
+        ElementType::F32 => widened::<f32>(view.data()),
+        ElementType::I32 => whole::<i32>(view.data(), |x| x as f32),
+        ElementType::I8 => whole::<i8>(view.data(), f32::from),
+        ElementType::U8 | ElementType::Mask => whole::<u8>(view.data(), f32::from),
+    };
+    Ok(HostArray { values, ..want.clone() })
+}
+
+fn widened<T: Float>(bytes: &[u8]) -> Vec<f32> {
+    whole::<T>(bytes, T::to_f32)
+}
+
+fn whole<T: Dtype>(bytes: &[u8], wide: impl Fn(T) -> f32) -> Vec<f32> {
+    bytes.chunks_exact(T::TYPE.bytes() as usize).map(|b| wide(T::read(b))).collect()
+}
+
+/// Writes arrays in their element types.
+///
+/// # Errors
+/// The file cannot be written.
+pub(super) fn write(path: &Path, arrays: &[HostArray]) -> Result<(), Failure> {
+    let data: Vec<Vec<u8>> = arrays.iter().map(narrow).collect();
+    let views = arrays.iter().zip(&data).map(|(array, bytes)| {
+        let view = TensorView::new(dtype(array.ty), array.shape.clone(), bytes)?;
+        Ok((array.name.as_str(), view))
+    });
+    let bytes = views
+        .collect::<Result<Vec<_>, SafeTensorError>>()
+        .and_then(|views| safetensors::serialize(views, None))
+        .map_err(|e| {
+            Diagnostic::error("KB0617", format!("output file `{}` cannot be written: {e}", files::name(path)))
+                .help("a bench's output must have as many values as its shape says")
+        })?;
+    files::write_whole(path, &bytes)
+}
+
+fn narrow(array: &HostArray) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(array.values.len() * array.ty.bytes() as usize);
+    for &x in &array.values {
+        match array.ty {
+            ElementType::F16 => f16::from_f32(x).write(&mut bytes),
+            ElementType::Bf16 => bf16::from_f32(x).write(&mut bytes),
+            ElementType::F32 => x.write(&mut bytes),
+            ElementType::I32 => (x as i32).write(&mut bytes),
+            ElementType::I8 => (x as i8).write(&mut bytes),
+            ElementType::U8 | ElementType::Mask => (x as u8).write(&mut bytes),
+        }
+    }
+    bytes
+}
+
+/// The values of one input that are no finite numbers.
+#[derive(serde::Serialize)]
+pub(super) struct Odd {
+    pub(super) tensor: String,
+    pub(super) nan: u64,
+    pub(super) infinite: u64,
+    /// Row and column of the first of them.
+    pub(super) first: [usize; 2],
+}
+
+/// The inputs that hold NaN or infinity.
+pub(super) fn odd(arrays: &[HostArray]) -> Vec<Odd> {
+    let of = |array: &HostArray| {
+        let first = array.values.iter().position(|x| !x.is_finite())?;
+        let count = |f: fn(f32) -> bool| array.values.iter().filter(|x| f(**x)).count() as u64;
+        let (nan, infinite) = (count(f32::is_nan), count(f32::is_infinite));
+        Some(Odd { tensor: array.name.clone(), nan, infinite, first: index(array, first) })
+    };
+    arrays.iter().filter_map(of).collect()
+}
+
+/// Row and column of a position in row-major order.
+pub(super) fn index(array: &HostArray, at: usize) -> [usize; 2] {
+    let width = array.shape.last().copied().unwrap_or(1).max(1);
+    [at / width, at % width]
+}

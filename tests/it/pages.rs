@@ -1,0 +1,71 @@
+//! Every diagnostic code has a page, and every page a code that the sources use.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// Codes whose page is still to be written; one that has been written must leave the list.
+#[rustfmt::skip]
+const TO_WRITE: &[&str] = &[
+    "KB0101", "KB0102", "KB0103", "KB0104", "KB0106", "KB0107", "KB0109", "KB0110", "KB0111", "KB0112", "KB0113",
+    "KB0114", "KB0201", "KB0202", "KB0203", "KB0204", "KB0205", "KB0206", "KB0207", "KB0208", "KB0209", "KB0210",
+    "KB0601", "KB0602", "KB0603", "KB0604", "KB0605", "KB0606", "KB0607", "KB0608", "KB0609", "KB0610", "KB0611",
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Codes in the sources under a folder, tests and the list of pages apart.
+fn codes(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()) {
+        let name = entry.file_name().unwrap().to_string_lossy().into_owned();
+        if entry.is_dir() && name != "tests" {
+            codes(&entry, found);
+        } else if name.ends_with(".rs") && name != "tests.rs" && name != "pages.rs" {
+            let text = fs::read_to_string(&entry).unwrap();
+            let code = text.split("mod tests {").next().unwrap();
+            for (at, _) in code.match_indices("\"KB") {
+                let code = &code[at + 1..];
+                found.insert(code[..code.find('"').unwrap()].to_owned());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_code_has_a_page_and_every_page_a_code() {
+    let mut used = BTreeSet::new();
+    for folder in ["src", "kernbench-core/src", "kernbench-kernels/src"] {
+        codes(&root().join(folder), &mut used);
+    }
+    used.retain(|code| code.len() == 6 && code[2..].bytes().all(|b| b.is_ascii_digit()));
+    let pages: BTreeSet<String> = fs::read_dir(root().join("docs/diagnostics"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().to_string_lossy().trim_end_matches(".md").to_owned())
+        .collect();
+    let list = fs::read_to_string(root().join("src/cli/explain/pages.rs")).unwrap();
+    let listed: BTreeSet<String> = list
+        .lines()
+        .filter_map(|l| l.trim().strip_prefix("\"KB"))
+        .map(|l| format!("KB{}", &l[..4]))
+        .collect();
+    let to_write: BTreeSet<String> = TO_WRITE.iter().map(|c| (*c).to_owned()).collect();
+    let minus =
+        |a: &BTreeSet<String>, b: &BTreeSet<String>| a.difference(b).cloned().collect::<Vec<_>>().join(" ");
+    let (none, empty) = (String::new(), BTreeSet::new());
+    assert_eq!(minus(&used, &pages), minus(&to_write, &empty), "codes without a page in docs/diagnostics");
+    assert_eq!(minus(&pages, &used), none, "pages whose code nothing uses");
+    assert_eq!(minus(&pages, &listed), none, "pages that src/cli/explain/pages.rs does not list");
+}
+
+#[test]
+fn a_page_begins_with_its_code_and_title() {
+    for page in fs::read_dir(root().join("docs/diagnostics")).unwrap().map(|e| e.unwrap().path()) {
+        let code = page.file_stem().unwrap().to_string_lossy().into_owned();
+        let text = fs::read_to_string(&page).unwrap();
+        let title = text.lines().next().unwrap_or_default();
+        assert!(title.starts_with(&format!("# {code}: ")) && title.len() > 12, "{code}: `{title}`");
+        assert!(text.lines().count() >= 9, "{code} says too little");
+    }
+}
