@@ -47,16 +47,16 @@ fn the_logical_view_has_no_times() {
     assert_snapshot!(log().logical(), @r#"
     launch 0 "test" by_hand on 2 PEs, 10 ops
     sip0.cube0.pe0
-      %0 dma_read f16[32, 64] q = x[0..32, 0..64]  kernel.rs:1
-      %1 dma_read f16[64, 32] k = x[0.. 64x32 by 32]  kernel.rs:2
-      %2 gemm_f16 f32[32, 32] s = dot(%0, %1)  kernel.rs:3
-      %3 math f32[32, 32] p = exp(sub(%2, 1.0))  kernel.rs:4
-      %4 math f32[32, 1] acc.l = sum(exp(sub(%3, 1.0)), cols)  kernel.rs:5
-      %5 ipcq_copy f16[32, 64] %0 to E #0  kernel.rs:6
+      %0 dma_read q = load x[0:32, 0:64] : f16[32, 64]  kernel.rs:1
+      %1 dma_read k = load x[0:32, 0:64] as [64, 32] @ sip0.cube0.pe1 : f16[64, 32]  kernel.rs:2
+      %2 gemm_f16 s = dot %0, %1 : f32[32, 32]  kernel.rs:3
+      %3 math p = exp(sub(%2, 1.0)) : f32[32, 32]  kernel.rs:4
+      %4 math acc.l = sum.cols exp(sub(%3, 1.0)) : f32[32, 1]  kernel.rs:5
+      %5 ipcq_copy send E #0, %0 : f16[32, 64]  kernel.rs:6
       %6 barrier cube  kernel.rs:7
     sip0.cube0.pe1
-      %0 ipcq_recv f16[32, 64] y = from W #0  kernel.rs:8
-      %1 dma_write f16[32, 64] y[8192..8224, 0..64] = %0  kernel.rs:9
+      %0 ipcq_recv y = recv W #0 : f16[32, 64]  kernel.rs:8
+      %1 dma_write store y[8192:8224, 0:64], %0 : f16[32, 64]  kernel.rs:9
       %2 barrier cube  kernel.rs:10
     "#);
 }
@@ -65,15 +65,15 @@ fn the_logical_view_has_no_times() {
 fn the_timed_view_is_in_order_of_start() {
     assert_snapshot!(log().timed_text(), @"
       start        end
-      4.000     33.040  sip0.cube0.pe0 %0 dma_read f16[32, 64] q = x[0..32, 0..64]  kernel.rs:1
-      4.000     91.163  sip0.cube0.pe1 %0 ipcq_recv f16[32, 64] y = from W #0  kernel.rs:8
-     33.040     67.100  sip0.cube0.pe0 %1 dma_read f16[64, 32] k = x[0.. 64x32 by 32]  kernel.rs:2
-     33.040     79.070  sip0.cube0.pe0 %5 ipcq_copy f16[32, 64] %0 to E #0  kernel.rs:6
-     67.100    107.484  sip0.cube0.pe0 %2 gemm_f16 f32[32, 32] s = dot(%0, %1)  kernel.rs:3
-     91.163    120.203  sip0.cube0.pe1 %1 dma_write f16[32, 64] y[8192..8224, 0..64] = %0  kernel.rs:9
-    107.484    147.484  sip0.cube0.pe0 %3 math f32[32, 32] p = exp(sub(%2, 1.0))  kernel.rs:4
+      4.000     33.040  sip0.cube0.pe0 %0 dma_read q = load x[0:32, 0:64] : f16[32, 64]  kernel.rs:1
+      4.000     91.163  sip0.cube0.pe1 %0 ipcq_recv y = recv W #0 : f16[32, 64]  kernel.rs:8
+     33.040     67.100  sip0.cube0.pe0 %1 dma_read k = load x[0:32, 0:64] as [64, 32] : f16[64, 32]  kernel.rs:2
+     33.040     79.070  sip0.cube0.pe0 %5 ipcq_copy send E #0, %0 : f16[32, 64]  kernel.rs:6
+     67.100    107.484  sip0.cube0.pe0 %2 gemm_f16 s = dot %0, %1 : f32[32, 32]  kernel.rs:3
+     91.163    120.203  sip0.cube0.pe1 %1 dma_write store y[8192:8224, 0:64], %0 : f16[32, 64]  kernel.rs:9
+    107.484    147.484  sip0.cube0.pe0 %3 math p = exp(sub(%2, 1.0)) : f32[32, 32]  kernel.rs:4
     120.203    201.484  sip0.cube0.pe1 %2 barrier cube  kernel.rs:10
-    147.484    195.484  sip0.cube0.pe0 %4 math f32[32, 1] acc.l = sum(exp(sub(%3, 1.0)), cols)  kernel.rs:5
+    147.484    195.484  sip0.cube0.pe0 %4 math acc.l = sum.cols exp(sub(%3, 1.0)) : f32[32, 1]  kernel.rs:5
     195.484    201.484  sip0.cube0.pe0 %6 barrier cube  kernel.rs:7
     ");
 }
@@ -86,9 +86,9 @@ fn a_record_serialises_to_one_flat_line() {
         .filter_map(|r| serde_json::to_string(&r).ok())
         .collect();
     assert_snapshot!(lines.join("\n"), @r#"
-    {"launch":0,"pe":0,"op":2,"start_ps":67100,"end_ps":107484,"component":"sip0.cube0.pe0.pe_gemm","kind":"gemm","name":"gemm_f16","bytes":0,"shape":[32,32],"mkn":[32,64,32],"direction":null,"space":"tcm","expression":"dot(%0, %1)","binding":"s","file":"kernel.rs","line":3}
-    {"launch":0,"pe":0,"op":5,"start_ps":33040,"end_ps":79070,"component":"sip0.cube0.pe0.pe_ipcq","kind":"ipcq","name":"ipcq_copy","bytes":4096,"shape":[32,64],"mkn":null,"direction":"E","space":"tcm","expression":"%0 to E #0","binding":"_","file":"kernel.rs","line":6}
-    {"launch":0,"pe":1,"op":0,"start_ps":4000,"end_ps":91163,"component":"sip0.cube0.pe1.pe_ipcq","kind":"ipcq","name":"ipcq_recv","bytes":4096,"shape":[32,64],"mkn":null,"direction":"E","space":"tcm","expression":"from W #0","binding":"y","file":"kernel.rs","line":8}
+    {"launch":0,"pe":0,"op":2,"start_ps":67100,"end_ps":107484,"component":"sip0.cube0.pe0.pe_gemm","kind":"gemm","name":"gemm_f16","bytes":0,"shape":[32,32],"mkn":[32,64,32],"direction":null,"space":"tcm","expression":"dot %0, %1","binding":"s","file":"kernel.rs","line":3}
+    {"launch":0,"pe":0,"op":5,"start_ps":33040,"end_ps":79070,"component":"sip0.cube0.pe0.pe_ipcq","kind":"ipcq","name":"ipcq_copy","bytes":4096,"shape":[32,64],"mkn":null,"direction":"E","space":"tcm","expression":"send E #0, %0","binding":"_","file":"kernel.rs","line":6}
+    {"launch":0,"pe":1,"op":0,"start_ps":4000,"end_ps":91163,"component":"sip0.cube0.pe1.pe_ipcq","kind":"ipcq","name":"ipcq_recv","bytes":4096,"shape":[32,64],"mkn":null,"direction":"E","space":"tcm","expression":"recv W #0","binding":"y","file":"kernel.rs","line":8}
     "#);
 }
 
