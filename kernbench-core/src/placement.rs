@@ -255,6 +255,8 @@ impl Shards {
         };
         let bytes = bytes as usize;
         Transfer {
+            element: (piece.rect.row * self.tensor[1] + piece.rect.col) as u64,
+            rows: piece.rect.rows as u32,
             addr,
             home,
             run_bytes: (run * bytes) as u32,

@@ -48,7 +48,7 @@ pub struct Passage {
 /// use kernbench_core::engine::{Fidelity, Flow, Issuer, traffic};
 /// use kernbench_core::ir::{PeId, Transfer};
 /// let topology = kernbench_core::topology::Topology::default_machine();
-/// let transfer = Transfer { addr: 0, home: PeId(0), run_bytes: 16 << 10, runs: 1, stride_bytes: 0 };
+/// let transfer = Transfer { addr: 0, home: PeId(0), run_bytes: 16 << 10, runs: 1, stride_bytes: 0, ..Transfer::default() };
 /// let own = Flow { issuer: Issuer::Dma(PeId(0)), transfer, start_ps: 0 };
 /// assert_eq!(traffic(&topology, &[own], Fidelity::Message)[0].end_ps, 77_000);
 /// ```

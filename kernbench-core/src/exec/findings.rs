@@ -55,19 +55,13 @@ impl Findings {
 
     /// The warnings, or a failure if anything is an error. Without data a conflict is a warning: the
     /// bytes may be equal.
-    pub fn report(
-        self,
-        program: &Program,
-        options: &Options,
-        data: bool,
-    ) -> Result<Vec<Diagnostic>, Failure> {
-        let list: Vec<_> =
-            self.list.iter().map(|(f, _, n)| diagnostic(program, options, f, *n, data)).collect();
+    pub fn report(self, program: &Program, options: &Options) -> Result<Vec<Diagnostic>, Failure> {
+        let list: Vec<_> = self.list.iter().map(|(f, _, n)| diagnostic(program, options, f, *n)).collect();
         if list.iter().any(|d| d.severity == Severity::Error) { Err(Failure(list)) } else { Ok(list) }
     }
 }
 
-fn diagnostic(program: &Program, options: &Options, f: &Finding, more: usize, data: bool) -> Diagnostic {
+fn diagnostic(program: &Program, options: &Options, f: &Finding, more: usize) -> Diagnostic {
     let tensor = program.tensors.get(f.tensor.at());
     let name = tensor.map_or("?", |t| t.name.as_str());
     let place = &f.place;
@@ -101,12 +95,8 @@ fn diagnostic(program: &Program, options: &Options, f: &Finding, more: usize, da
             "was stored here",
         ),
         _ => {
-            let message = if data {
-                format!("`{who}`{more} and `{by}` write different bytes to `{name}`: {place}")
-            } else {
-                format!("`{who}`{more} and `{by}` both write `{name}`: {place}")
-            };
-            let d = if data { Diagnostic::error(f.code, message) } else { Diagnostic::warning(f.code, message) };
+            let message = format!("`{who}`{more} and `{by}` write different bytes to `{name}`: {place}");
+            let d = Diagnostic::error(f.code, message);
             (
                 d.help("give each PE a range of its own, or let one PE write"),
                 "is stored here",

@@ -6,7 +6,6 @@
 //!
 //! Invariant: nothing here knows time. A program whose values depend on timing is reported, not timed.
 
-mod commit;
 mod dot;
 mod expr;
 mod findings;
@@ -15,11 +14,9 @@ mod round;
 mod steps;
 mod tiles;
 
-pub use commit::commit;
-
 use crate::diag::{Diagnostic, Failure};
 use crate::ir::{LinkId, PeId, Program, TensorId};
-use crate::store::{Store, Version, Writer, for_each_part, runs};
+use crate::store::{Store, Version, Writer, runs};
 use crate::ty::Group;
 use findings::{CONFLICT, DEADLOCK, Finding, Findings, Rectangle};
 use pe::{Pe, Pending, Status};
@@ -40,7 +37,7 @@ pub struct Options<'a> {
 
 /// Executes a program on a store that holds data, as launch number `launch`. The warnings.
 ///
-/// Without data it executes nothing: see [`commit`].
+/// Without data it executes nothing: see [`Store::commit`].
 ///
 /// # Errors
 /// A read of what nobody wrote (`KB0501`), two PEs writing different bytes to one range (`KB0502`), a
@@ -76,13 +73,13 @@ pub fn execute(
         end_round(program, &mut pes, store, launch, &mut findings);
     }
     if pes.iter().any(|pe| pe.status != Status::Done) {
-        let mut all = match findings.report(program, options, true) {
+        let mut all = match findings.report(program, options) {
             Ok(list) | Err(Failure(list)) => list,
         };
         all.push(deadlock(program, &pes, options));
         return Err(Failure(all));
     }
-    findings.report(program, options, true)
+    findings.report(program, options)
 }
 
 /// Applies what the PEs did in a round, in their order.
@@ -149,10 +146,7 @@ fn apply(
         let (code, pe, op, tensor) = (CONFLICT, pe.program.pe, pending.op, access.tensor);
         findings.add(program, Finding { code, pe, op, tensor, place, other: writer });
     }
-    let transfers = pe.program.transfers_of(pending.access);
-    for_each_part(access, transfers, size, pe.program.pe, |range, holder| {
-        store.note(access.tensor, range, launch, (pe.program.pe, pending.op, holder));
-    });
+    store.note_store(pe.program, pending.access, pending.op, launch);
 }
 
 /// The PEs that meet with `pe`: a number they and no others share.

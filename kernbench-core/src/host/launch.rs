@@ -198,14 +198,14 @@ impl State {
         let copies: Vec<bool> =
             (0..program.tensors.len() as u32).map(|i| self.is_replicated(TensorId(i))).collect();
         let replicated = |id: TensorId| copies[id.at()];
-        let facts = exec::Options {
-            threads: self.threads,
-            cubes: machine.cubes(),
-            pes: machine.pes(),
-            replicated: &replicated,
-        };
         let data = self.data && options.data.unwrap_or(true);
         if data {
+            let facts = exec::Options {
+                threads: self.threads,
+                cubes: machine.cubes(),
+                pes: machine.pes(),
+                replicated: &replicated,
+            };
             let mut store = std::mem::take(&mut self.store);
             let outcome = exec::execute(&program, &mut store, self.launches, &facts);
             self.store = store;
@@ -213,8 +213,7 @@ impl State {
         } else if self.data {
             self.store.forget(&program);
         } else {
-            let outcome = exec::commit(&program, &mut self.store, self.launches, &facts);
-            warnings.extend(outcome?);
+            self.store.commit(&program, self.launches);
         }
         let end_ps = timing.end_ps;
         // Completion goes back the way the launch came.

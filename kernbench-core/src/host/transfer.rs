@@ -22,7 +22,8 @@ fn alone(topology: &Topology, issuer: Issuer, home: PeId, mut addr: u64, bytes: 
     let mut time = 0;
     while left > 0 {
         let run_bytes = left.min(MOST) as u32;
-        let transfer = Transfer { addr, home, run_bytes, runs: 1, stride_bytes: run_bytes };
+        let transfer =
+            Transfer { addr, home, run_bytes, runs: 1, stride_bytes: run_bytes, ..Transfer::default() };
         let flow = Flow { issuer, transfer, start_ps: 0 };
         time += traffic(topology, &[flow], Fidelity::Message)[0].end_ps;
         addr += u64::from(run_bytes);

@@ -127,8 +127,13 @@ impl Access {
 }
 
 /// The part of an access that lies in one HBM slice: `runs` runs of `run_bytes`, `stride_bytes` apart.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// In the tensor it is a rectangle of `rows` rows from element `element` on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Transfer {
+    /// The first element in the tensor.
+    pub element: u64,
+    /// Rows of the tensor.
+    pub rows: u32,
     /// Byte address of the first run in the slice.
     pub addr: u64,
     /// The PE whose slice it is.
@@ -146,6 +151,14 @@ impl Transfer {
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.run_bytes as u64 * self.runs as u64
+    }
+
+    /// The ranges of elements it covers, row by row, of a tensor of `width` columns and elements of
+    /// `size` bytes.
+    pub fn elements(&self, width: u64, size: u64) -> impl Iterator<Item = std::ops::Range<u64>> + use<> {
+        let (first, rows) = (self.element, u64::from(self.rows));
+        let len = self.bytes() / (rows * size).max(1);
+        (0..rows).map(move |i| first + i * width..first + i * width + len)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Changes of versions that move no values.
 
 use super::{Store, runs};
-use crate::ir::{OpKind, PeId, Program, TensorId};
+use crate::ir::{AccessId, OpId, OpKind, PeId, PeProgram, Program, TensorId};
 use std::ops::Range;
 
 impl Store {
@@ -24,6 +24,36 @@ impl Store {
     #[must_use]
     pub fn holders(&self, id: TensorId) -> Vec<(Range<u64>, Vec<PeId>)> {
         self.get(id).map_or_else(Vec::new, |t| t.versions.holders(0..t.elements()))
+    }
+
+    /// Notes the stores of a program that ran without values, in order of PEs and ops.
+    pub fn commit(&mut self, program: &Program, launch: u32) {
+        for pe in &program.pes {
+            for (i, op) in pe.ops.iter().enumerate() {
+                if let OpKind::Store { access, .. } = op.kind {
+                    self.note_store(pe, access, OpId(i as u32), launch);
+                }
+            }
+        }
+    }
+
+    /// Notes a store of a kernel: each part is held by the PE whose slice it went to.
+    pub(crate) fn note_store(&mut self, pe: &PeProgram, access: AccessId, op: OpId, launch: u32) {
+        self.newest_launch = self.newest_launch.max(launch);
+        let Some(t) = self.get_mut(pe.access(access).tensor) else { return };
+        let (width, size) = (t.shape[1] as u64, u64::from(t.ty.bytes()));
+        let parts = pe.transfers_of(access);
+        if parts.is_empty() {
+            // A program built by hand may say nothing of slices: then the PE's own has it.
+            for run in runs(pe.access(access)) {
+                t.versions.store(run, launch, pe.pe, op, pe.pe);
+            }
+        }
+        for part in parts {
+            for range in part.elements(width, size) {
+                t.versions.store(range, launch, pe.pe, op, part.home);
+            }
+        }
     }
 
     /// What a program stored is unknown, for it ran without values: nobody has written it.

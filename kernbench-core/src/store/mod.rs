@@ -12,9 +12,9 @@ mod versions;
 
 pub use versions::{Version, Writer};
 
-pub(crate) use access::{for_each_part, runs};
+pub(crate) use access::runs;
 
-use crate::ir::{OpId, PeId, TensorId};
+use crate::ir::{PeId, TensorId};
 use crate::ty::ElementType;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -188,20 +188,6 @@ impl Store {
     /// Elements of a row of a tensor; 0 without such a tensor.
     pub(crate) fn row_len(&self, id: TensorId) -> u64 {
         self.get(id).map_or(0, |t| t.shape[1] as u64)
-    }
-
-    /// Notes a store of a kernel.
-    pub(crate) fn note(
-        &mut self,
-        id: TensorId,
-        range: Range<u64>,
-        launch: u32,
-        (pe, op, holder): (PeId, OpId, PeId),
-    ) {
-        self.newest_launch = self.newest_launch.max(launch);
-        if let Some(t) = self.get_mut(id) {
-            t.versions.store(range, launch, pe, op, holder);
-        }
     }
 
     /// The bytes of a tensor for writing; empty as in [`Store::bytes`].

@@ -1,5 +1,6 @@
 use super::*;
-use crate::ir::{Access, Transfer};
+use crate::ir::OpId;
+use crate::ir::{Access, AccessId, PeProgram, Transfer};
 
 const T: TensorId = TensorId(3);
 
@@ -15,6 +16,12 @@ fn shown(store: &Store, range: Range<u64>) -> String {
     store.versions(T, range).map(part).collect::<Vec<_>>().join(", ")
 }
 
+/// A kernel's store of some elements of the tensor.
+fn note(s: &mut Store, range: Range<u64>, launch: u32, (pe, op, holder): (PeId, OpId, PeId)) {
+    s.newest_launch = s.newest_launch.max(launch);
+    s.get_mut(T).unwrap().versions.store(range, launch, pe, op, holder);
+}
+
 #[test]
 fn ranges_are_cut_by_version_and_gaps_are_shown() {
     let mut s = Store::new(false);
@@ -22,8 +29,8 @@ fn ranges_are_cut_by_version_and_gaps_are_shown() {
     assert_eq!(shown(&s, 0..16), "0..16 -");
     assert_eq!(s.unwritten(T), Some(0..16));
     s.write_host_at(T, 2, &[0; 8]);
-    s.note(T, 5..8, 1, (PeId(2), OpId(7), PeId(2)));
-    s.note(T, 8..10, 1, (PeId(2), OpId(7), PeId(2)));
+    note(&mut s, 5..8, 1, (PeId(2), OpId(7), PeId(2)));
+    note(&mut s, 8..10, 1, (PeId(2), OpId(7), PeId(2)));
     assert_eq!(shown(&s, 0..16), "0..2 -, 2..5 host@0, 5..10 pe2.op7@1 in pe2, 10..16 -");
     assert_eq!(shown(&s, 3..7), "3..5 host@0, 5..7 pe2.op7@1 in pe2");
     assert_eq!(shown(&s, 7..7), "");
@@ -76,36 +83,37 @@ fn every_replica_that_stored_in_the_newest_launch_holds_it() {
     s.mark_written(T);
     assert!(s.is_held(T, 0..8, PeId(5)));
     for pe in [0, 1] {
-        s.note(T, 0..4, 1, (PeId(pe), OpId(0), PeId(pe)));
+        note(&mut s, 0..4, 1, (PeId(pe), OpId(0), PeId(pe)));
     }
     assert!(s.is_held(T, 0..8, PeId(0)) && s.is_held(T, 0..8, PeId(1)));
     assert!(!s.is_held(T, 0..8, PeId(2)) && s.is_held(T, 4..8, PeId(2)));
-    s.note(T, 2..3, 2, (PeId(1), OpId(0), PeId(1)));
+    note(&mut s, 2..3, 2, (PeId(1), OpId(0), PeId(1)));
     assert!(!s.is_held(T, 0..4, PeId(0)) && s.is_held(T, 0..2, PeId(0)));
     s.mark_written(T);
     assert!(s.is_held(T, 0..8, PeId(2)));
 }
 
 #[test]
-fn an_access_is_cut_by_the_slices_it_touches() {
-    let access = Access { offset: 10, tensor: T, shape: [2, 6], stride: 8, first: 0, len: 2 };
-    let transfer =
-        |home, run_bytes, runs| Transfer { addr: 0, home: PeId(home), run_bytes, runs, stride_bytes: 32 };
-    let parts = |access: &Access, transfers: &[Transfer]| {
-        let mut text = vec![];
-        for_each_part(access, transfers, 4, PeId(9), |r, pe| text.push(format!("{r:?} pe{pe}")));
-        text.join(", ")
+fn a_store_is_held_where_its_transfers_go() {
+    // Two shards of 4 columns side by side, two rows of each: PE 1 has the left, PE 2 the right.
+    let access = Access { offset: 2, tensor: T, shape: [2, 6], stride: 8, first: 0, len: 2 };
+    let part = |home, element, bytes| Transfer {
+        element,
+        rows: 2,
+        home: PeId(home),
+        run_bytes: bytes,
+        runs: 2,
+        ..Transfer::default()
     };
-    assert_eq!(parts(&access, &[]), "10..16 pe9, 18..24 pe9");
-    assert_eq!(
-        parts(&access, &[transfer(1, 8, 2), transfer(2, 16, 2)]),
-        "10..12 pe1, 12..16 pe2, 18..20 pe1, 20..24 pe2"
-    );
-    assert_eq!(parts(&access, &[transfer(1, 24, 1), transfer(2, 24, 1)]), "10..16 pe1, 18..24 pe2");
-    let dense = Access { stride: 6, ..access };
-    assert_eq!(parts(&dense, &[transfer(1, 48, 1)]), "10..22 pe1");
-    assert_eq!(
-        parts(&dense, &[transfer(1, 16, 1), transfer(2, 32, 1)]),
-        "10..14 pe1, 14..16 pe2, 16..22 pe2"
-    );
+    let pe = PeProgram {
+        pe: PeId(7),
+        accesses: vec![access],
+        transfers: vec![part(1, 2, 8), part(2, 4, 16)],
+        ..PeProgram::default()
+    };
+    let mut s = Store::new(false);
+    s.create(T, ElementType::F32, [2, 8]);
+    s.note_store(&pe, AccessId(0), OpId(0), 1);
+    let held: Vec<String> = s.holders(T).iter().map(|(r, pes)| format!("{r:?} {pes:?}")).collect();
+    assert_eq!(held.join(", "), "2..4 [PeId(1)], 4..8 [PeId(2)], 10..12 [PeId(1)], 12..16 [PeId(2)]");
 }

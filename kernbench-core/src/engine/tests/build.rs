@@ -92,7 +92,14 @@ impl On<'_> {
     pub fn access(&mut self, home: u32, addr: u64, run_bytes: u32, runs: u32, stride_bytes: u32) -> AccessId {
         let p = self.program();
         let first = p.transfers.len() as u32;
-        p.transfers.push(Transfer { addr, home: PeId(home), run_bytes, runs, stride_bytes });
+        p.transfers.push(Transfer {
+            addr,
+            home: PeId(home),
+            run_bytes,
+            runs,
+            stride_bytes,
+            ..Transfer::default()
+        });
         p.accesses.push(Access {
             offset: addr / 2,
             tensor: TensorId(0),

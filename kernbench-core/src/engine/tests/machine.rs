@@ -10,7 +10,8 @@ fn pe(topology: &Topology, sip: u32, cube: u32, pe: u32) -> PeId {
 }
 
 fn flow(issuer: Issuer, home: PeId, kib: u32) -> Flow {
-    let transfer = Transfer { addr: 0, home, run_bytes: kib << 10, runs: 1, stride_bytes: 0 };
+    let transfer =
+        Transfer { addr: 0, home, run_bytes: kib << 10, runs: 1, stride_bytes: 0, ..Transfer::default() };
     Flow { issuer, transfer, start_ps: 0 }
 }
 

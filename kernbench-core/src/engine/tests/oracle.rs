@@ -57,7 +57,8 @@ fn a_contiguous_transfer_alone_is_exact() {
         let (from, home) = (pe(&mut r), pe(&mut r));
         let bytes = if i % 2 == 0 { 256 * (1 + r.below(200)) } else { 1 + r.below(40_000) };
         let addr = 256 * r.below(64);
-        let transfer = Transfer { addr, home, run_bytes: bytes as u32, runs: 1, stride_bytes: 0 };
+        let transfer =
+            Transfer { addr, home, run_bytes: bytes as u32, runs: 1, stride_bytes: 0, ..Transfer::default() };
         let dma = t.dma_route(from, home);
         let cases = [
             (Issuer::Dma(from), by_hand(&t, &dma, &transfer, true) + dma.response_ps()),
@@ -90,8 +91,14 @@ fn runs_alone_are_within_a_few_bursts() {
         let from = PeId(r.below(256) as u32);
         let home = PeId(r.below(256) as u32);
         let (run_bytes, runs) = (2 * (1 + r.below(400)) as u32, 1 + r.below(64) as u32);
-        let transfer =
-            Transfer { addr: 0, home, run_bytes, runs, stride_bytes: run_bytes + 2 * r.below(2000) as u32 };
+        let transfer = Transfer {
+            addr: 0,
+            home,
+            run_bytes,
+            runs,
+            stride_bytes: run_bytes + 2 * r.below(2000) as u32,
+            ..Transfer::default()
+        };
         let dma = t.dma_route(from, home);
         let expected = by_hand(&t, &dma, &transfer, true) + dma.response_ps();
         let flow = Flow { issuer: Issuer::Dma(from), transfer, start_ps: 0 };

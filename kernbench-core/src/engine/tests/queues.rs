@@ -26,7 +26,14 @@ fn pipe(count: usize, shape: [u32; 2], late: u32) -> Program {
 }
 
 fn raw(line: &Line, bytes: u32) -> Ps {
-    let transfer = Transfer { addr: 0, home: PeId(1), run_bytes: bytes, runs: 1, stride_bytes: 0 };
+    let transfer = Transfer {
+        addr: 0,
+        home: PeId(1),
+        run_bytes: bytes,
+        runs: 1,
+        stride_bytes: 0,
+        ..Transfer::default()
+    };
     traffic_on(line, &[Flow { issuer: Issuer::Dma(PeId(0)), transfer, start_ps: 0 }], Fidelity::Message)[0]
         .end_ps
 }

@@ -7,7 +7,14 @@ use crate::ty::{ElementType, Group};
 use insta::assert_snapshot;
 
 fn flow(issuer: u32, home: u32, bytes: u32) -> Flow {
-    let transfer = Transfer { addr: 0, home: PeId(home), run_bytes: bytes, runs: 1, stride_bytes: 0 };
+    let transfer = Transfer {
+        addr: 0,
+        home: PeId(home),
+        run_bytes: bytes,
+        runs: 1,
+        stride_bytes: 0,
+        ..Transfer::default()
+    };
     Flow { issuer: Issuer::Dma(PeId(issuer)), transfer, start_ps: 0 }
 }
 
