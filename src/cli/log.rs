@@ -156,7 +156,7 @@ struct Filter<'a> {
 
 impl<'a> Filter<'a> {
     fn new(args: &'a Args, machine: &Machine) -> Result<Self, Failure> {
-        for op in args.op.iter().filter(|op| !NAMES.contains(&op.as_str())) {
+        if let Some(op) = args.op.iter().find(|op| !NAMES.contains(&op.as_str())) {
             let help = match nearest(op, NAMES) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("names are {}", NAMES.join(", ")),
