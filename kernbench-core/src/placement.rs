@@ -146,7 +146,7 @@ impl Shards {
             Some(n) if n >= 1 && n <= have as usize => Ok(n),
             Some(n) => Err(Diagnostic::error(
                 "KB0602",
-                format!("tensor `{name}` is placed on {n} {what}, but the machine has {have}"),
+                format!("tensor `{name}` is placed on {n} {what}, but there are {have}"),
             )
             .help(format!("place it on 1 to {have} {what}, or describe a larger machine with `--topology`"))),
         };
@@ -169,7 +169,7 @@ impl Shards {
                     "KB0603",
                     format!("tensor `{name}`: {} {dimension} do not divide by {n} {what}", shard[axis]),
                 )
-                .help(format!("make the tensor's {} {dimension} {near}", tensor[axis])));
+                .help(format!("give the tensor {near} {dimension} instead of {}", tensor[axis])));
             }
             shard[axis] /= n;
         }

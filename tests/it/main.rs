@@ -2,5 +2,7 @@
 
 mod architecture;
 mod cli;
+mod diagnostics;
+mod language;
 mod pages;
 mod seeds;

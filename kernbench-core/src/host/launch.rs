@@ -58,6 +58,14 @@ impl State {
         let mut sips: Vec<u32> = shards.iter().map(|s| s.sip).collect();
         sips.sort_unstable();
         sips.dedup();
+        if shards.is_empty() && !kernel.tensors().is_empty() {
+            return Err(Diagnostic::error(
+                "KB0110",
+                format!("the tensors of kernel `{}` were freed, or belong to another context", K::NAME),
+            )
+            .help("keep the tensors until the launch, and launch on the context that made them")
+            .into());
+        }
         if sips.is_empty() {
             sips.push(self.device);
         }
@@ -77,7 +85,9 @@ impl State {
         if cubes == 0 || pes == 0 || cubes > have_cubes || pes > have_pes {
             return Err(Diagnostic::error(
                 "KB0606",
-                format!("a grid of {cubes} cubes x {pes} PEs on a machine of {have_cubes} x {have_pes}"),
+                format!(
+                    "a grid of {cubes} cubes x {pes} PEs, but a SIP has {have_cubes} cubes x {have_pes} PEs"
+                ),
             )
             .help(format!("use 1 to {have_cubes} cubes and 1 to {have_pes} PEs"))
             .into());
@@ -143,7 +153,7 @@ impl State {
             },
             written: &|id, range| self.store.versions(id, range).all(|(_, version)| version.is_some()),
             replicated: &|id| self.is_replicated(id),
-            data: options.data.unwrap_or(self.data),
+            data: self.data && options.data.unwrap_or(true),
         };
         verify(draft, &facts)
     }

@@ -83,9 +83,12 @@ impl Context {
         let mut s = self.shared.borrow_mut();
         let have = s.topology.machine().sips;
         if sip >= have as usize {
-            return Err(Diagnostic::error("KB0608", format!("the machine has no SIP {sip}: it has {have}"))
-                .help(format!("use a SIP from 0 to {}", have - 1))
-                .into());
+            return Err(Diagnostic::error(
+                "KB0608",
+                format!("the machine has no SIP {sip}: it has {have} SIPs"),
+            )
+            .help(format!("use a SIP from 0 to {}", have - 1))
+            .into());
         }
         s.device = sip as u32;
         Ok(())
@@ -142,12 +145,13 @@ impl Context {
     /// # Errors
     /// The array's shape is not the tensor's.
     pub fn write<T: Dtype>(&self, tensor: &Tensor<T>, array: &Array2<T>) -> Result<(), Failure> {
+        self.owns(tensor)?;
         let (want, have) = (tensor.shape(), [array.nrows(), array.ncols()]);
         if want != have {
             return Err(Diagnostic::error(
                 "KB0605",
                 format!(
-                    "an array of {} [{}, {}] for tensor `{}`, which is {} [{}, {}]",
+                    "an array of {}[{}, {}] for tensor `{}`, which is {}[{}, {}]",
                     T::TYPE,
                     have[0],
                     have[1],
@@ -170,11 +174,21 @@ impl Context {
         Ok(())
     }
 
+    fn owns<T>(&self, tensor: &Tensor<T>) -> Result<(), Failure> {
+        if Rc::ptr_eq(&self.shared, &tensor.shared) {
+            return Ok(());
+        }
+        Err(Diagnostic::error("KB0110", format!("tensor `{}` belongs to another context", tensor.name))
+            .help("use the context that made it")
+            .into())
+    }
+
     /// Reads all elements, each from a holder of its newest version.
     ///
     /// # Errors
     /// Somebody reads what nobody has written, or the context computes no values.
     pub fn read<T: Dtype>(&self, tensor: &Tensor<T>) -> Result<Array2<T>, Failure> {
+        self.owns(tensor)?;
         let s = self.shared.borrow();
         let bytes = s.read(tensor.id())?;
         let [m, n] = tensor.shape();
@@ -186,7 +200,7 @@ impl Context {
     /// Copies the newest version of every element to all replicas, as the host does it:
     /// a read of each range that only one replica holds, then writes to the others.
     pub fn sync_replicas<T: Dtype>(&self, tensor: &mut Tensor<T>) {
-        self.shared.borrow_mut().sync_replicas(tensor.id());
+        tensor.shared.borrow_mut().sync_replicas(tensor.id());
     }
 
     /// Runs a kernel on the PEs that hold its tensors and waits for it.

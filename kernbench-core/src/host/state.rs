@@ -95,6 +95,15 @@ impl State {
             .help("split it into several tensors")
             .into());
         }
+        let elements = shape[0] as u64 * shape[1] as u64;
+        if elements > u64::MAX >> 8 {
+            return Err(Diagnostic::error(
+                "KB0609",
+                format!("tensor `{name}` of shape [{}, {}] has {elements} elements", shape[0], shape[1]),
+            )
+            .help("split it into several tensors")
+            .into());
+        }
         let machine = self.topology.machine();
         let mut shards = Shards::new(machine, self.device, placement, shape, ty, name)?;
         let bytes = shards.shard_bytes();
@@ -178,7 +187,7 @@ impl State {
                 "KB0610",
                 format!("`{name}` has no values: the context only keeps time"),
             )
-            .help("run with data, or do not read the tensor")
+            .help("make the context with `data(true)`, or do not read the tensor")
             .into());
         }
         if let Some(gap) = self.store.unwritten(id) {
@@ -186,13 +195,13 @@ impl State {
             return Err(Diagnostic::error(
                 "KB0611",
                 format!(
-                    "`{name}` is read, but nobody has written it from row {}, column {} on ({} elements)",
+                    "`{name}` has no values from row {}, column {} on ({} elements): nobody has written them, or only a launch without data",
                     gap.start / width,
                     gap.start % width,
                     gap.end - gap.start
                 ),
             )
-            .help("let a kernel store the whole tensor, or create it with `zeros`")
+            .help("let a kernel store the whole tensor with data on, or create it with `zeros`")
             .into());
         }
         Ok(self.store.bytes(id))

@@ -15,17 +15,16 @@ impl Recorder {
             s.mistake(self.pe, site, "KB0110", || {
                 Diagnostic::error(
                     "KB0110",
-                    "the view belongs to a tensor of another context, or to a freed one",
+                    "the view belongs to a tensor that was freed, or to one of another context",
                 )
-                .help("make views of tensors of the context that launches")
+                .help("keep the tensor until the launch, and launch on the context that made it")
             });
             return None;
         };
         let name = &tensor.info.name;
         if let Some(mistake) = raw.mistake {
             s.mistake(self.pe, site, "KB0104", || {
-                Diagnostic::error("KB0104", mistake.message(&format!("`{name}`")))
-                    .help("slice within the view's shape; `nrows()` and `ncols()` give it")
+                Diagnostic::error("KB0104", mistake.message(&format!("`{name}`"))).help(mistake.help())
             });
             return None;
         }
@@ -39,23 +38,35 @@ impl Recorder {
                         "KB0109",
                         format!("`{name}` has no shard on PE {} of cube {}", self.at.pe, self.at.cube),
                     )
-                    .help("launch on the PEs that hold the tensor, or address it globally with `rows`")
-                });
-                return None;
-            }
-            // A local view counts rows in the shard; in the tensor they are a tensor row apart.
-            if raw.shape[0] > 1 && raw.stride != tensor.shards.shard[1] as u32 {
-                s.mistake(self.pe, site, "KB0109", || {
-                    Diagnostic::error("KB0109", format!("the shard view of `{name}` was reshaped"))
-                        .help("load the shard, then `reshape` the tile")
+                    .help("launch on the PEs that hold the tensor, or leave `local()` out and take `rows` of all of it")
                 });
                 return None;
             }
             let [row, col] = tensor.shards.origin(self.at.cube, self.at.pe);
             let sc = tensor.shards.shard[1].max(1) as u64;
             let (r, c) = (offset / sc + row as u64, offset % sc + col as u64);
+            // A local view counts in the shard. If that has whole rows of the tensor, its elements follow
+            // each other there too; else its rows are a tensor row apart, and no run may cross them.
+            let whole_rows = sc == width as u64;
+            let in_rows = offset % sc + u64::from(raw.shape[1]) <= sc
+                && (raw.shape[0] <= 1 || u64::from(raw.stride) == sc);
+            if !whole_rows && !in_rows {
+                s.mistake(self.pe, site, "KB0109", || {
+                    let [m, n] = tensor.shards.shard;
+                    Diagnostic::error(
+                        "KB0109",
+                        format!(
+                            "a reshaped view of a shard of `{name}`: its [{m}, {n}] elements are columns of the tensor, with its other columns between the rows"
+                        ),
+                    )
+                    .help("load the shard, then `reshape` the tile")
+                });
+                return None;
+            }
             offset = r * width as u64 + c;
-            stride = width as u32;
+            if !whole_rows {
+                stride = width as u32;
+            }
         }
         let first = s.program.transfers.len() as u32;
         rects(offset, raw.shape, stride, width, |rect| {

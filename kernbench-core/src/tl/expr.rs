@@ -58,7 +58,9 @@ impl<'s, T> Expr<'s, T> {
     #[inline]
     pub(crate) fn step(fun: Fun, ty: ElementType, args: [Node<'s>; 3]) -> Self {
         let rec = args[0].rec.or(args[1].rec).or(args[2].rec);
-        Expr::of(rec.map_or(Node::POISON, |rec| rec.step(fun, ty, args, Location::caller())))
+        // Asked here: inside the closure the caller would be this line.
+        let location = Location::caller();
+        Expr::of(rec.map_or(Node::POISON, |rec| rec.step(fun, ty, args, location)))
     }
 }
 

@@ -47,9 +47,15 @@ impl Findings {
                     .map(|(n, what)| format!("{n} more {what}{}", if *n == 1 { "" } else { "s" }))
                     .collect();
                 if !more.is_empty() {
-                    d.message += &format!(" (and {})", more.join(", "));
+                    // A message may go on after its first line, which then ends in a colon.
+                    let end = d.message.find(":\n").unwrap_or(d.message.len());
+                    d.message.insert_str(end, &format!(" (and {})", more.join(", ")));
                 }
-                sites.label(d, f.site)
+                // The mistake's own place is the main one.
+                let rest = std::mem::take(&mut d.labels);
+                let mut d = sites.label(d, f.site);
+                d.labels.extend(rest);
+                d
             })
             .collect()
     }

@@ -9,10 +9,11 @@ const NONE: u32 = u32::MAX;
 const ENGINES: usize = 5;
 
 /// Gives tiles their addresses and ops their edges; files a diagnostic if the scratch is too small.
-pub(crate) fn lay_out(state: &mut State, scratch_bytes: u32) {
+/// `tcm_bytes` is what there is for scratch at most.
+pub(crate) fn lay_out(state: &mut State, scratch_bytes: u32, tcm_bytes: u64) {
     let peak = state.turns.lay_out();
     if peak > u64::from(scratch_bytes) {
-        memory_map::report_overflow(state, peak, scratch_bytes);
+        memory_map::report_overflow(state, peak, scratch_bytes, tcm_bytes);
         return;
     }
     state.program.peak_bytes = peak as u32;

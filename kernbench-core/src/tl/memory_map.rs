@@ -5,7 +5,7 @@ use crate::diag::Diagnostic;
 use std::fmt::Write;
 
 /// Files the overflow with a map of the scopes and tiles of the moment that needs most.
-pub(crate) fn report_overflow(state: &mut State, peak: u64, capacity: u32) {
+pub(crate) fn report_overflow(state: &mut State, peak: u64, capacity: u32, tcm: u64) {
     let turns = &state.turns;
     // The chain of turns that reaches highest, from the kernel inwards.
     let top = (0..turns.turns.len())
@@ -53,9 +53,9 @@ pub(crate) fn report_overflow(state: &mut State, peak: u64, capacity: u32) {
             "KB0203",
             format!("the kernel needs {peak} bytes of scratch at once, but a PE has {capacity} bytes:{map}"),
         )
-        .help(format!(
-            "use smaller blocks, close scopes earlier, fewer `buffers`, or launch with `scratch_bytes: {}`",
-            peak.next_multiple_of(1024)
-        ))
+        .help(match peak.next_multiple_of(1024) {
+            more if more <= tcm => format!("use smaller blocks or fewer `buffers`, open scopes later, or launch with `scratch_bytes: Some({more})`"),
+            _ => format!("use smaller blocks or fewer `buffers`, or open scopes later: all of a PE's TCM is {tcm} bytes"),
+        })
     });
 }

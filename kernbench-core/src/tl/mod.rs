@@ -56,7 +56,15 @@ pub fn record<K: Kernel>(kernel: &K, name: &str, launch: &Rc<Launch>) -> Result<
         shared = rest;
         pes.push(program);
         if let Err(panic) = outcome {
-            return Err(panicked(panic.as_ref(), K::NAME, recorder.at).into());
+            let mut d = panicked(panic.as_ref(), K::NAME, recorder.at);
+            if let Some(op) = pes.last().and_then(|pe| pe.ops.last()) {
+                d = shared.sites.label(d, op.site);
+                d.labels[0].text = "the last op before it".to_owned();
+            }
+            // What was wrong before may be why.
+            let mut found = shared.findings.finish(&shared.sites);
+            found.push(d);
+            return Err(Failure(found));
         }
     }
     let found = shared.findings.finish(&shared.sites);

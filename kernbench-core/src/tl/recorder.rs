@@ -76,7 +76,8 @@ impl Recorder {
     /// Lays the scratch out, adds the edges and hands the arenas over.
     pub(crate) fn finish(&self) -> (PeProgram, Shared) {
         let mut state = self.state.take();
-        super::layout::lay_out(&mut state, self.launch.scratch_bytes);
+        let tcm = self.launch.topology.machine().tcm.bytes;
+        super::layout::lay_out(&mut state, self.launch.scratch_bytes, tcm);
         (state.program, state.shared)
     }
 
@@ -143,8 +144,11 @@ impl Recorder {
     ) -> Node<'s> {
         let mut s = self.state.borrow_mut();
         let node = Node { rec: Some(self), ..Node::NONE };
+        // What a mistake gives has a likely shape, so that code which asks for it goes on sensibly.
+        let likely = [0, 1].map(|i| args.iter().map(|a| a.shape[i]).max().unwrap_or(1));
+        let poison = Node { root: Operand::Tile(POISON), shape: likely, ..node };
         if args.iter().any(Node::is_poison) {
-            return Node { root: Operand::Tile(POISON), ..node };
+            return poison;
         }
         let mut shape = args[0].shape;
         for arg in &args[1..] {
@@ -163,7 +167,7 @@ impl Recorder {
                         )
                         .help("each dimension must be equal or 1; slice with `rows` or `cols`, or `reshape`")
                     });
-                    return Node { root: Operand::Tile(POISON), ..node };
+                    return poison;
                 }
             }
         }
@@ -174,11 +178,12 @@ impl Recorder {
     pub(crate) fn slice(
         &self,
         id: TileId,
+        wanted: [u32; 2],
         f: impl FnOnce(Window) -> Result<Window, Mistake>,
         location: &'static Location<'static>,
     ) -> (TileId, [u32; 2]) {
         if id == POISON {
-            return (POISON, [0, 0]);
+            return (POISON, wanted);
         }
         let mut s = self.state.borrow_mut();
         let tile = s.program.tiles[id.at()];
@@ -190,10 +195,9 @@ impl Recorder {
             }
             Err(mistake) => {
                 s.misplaced(self.pe, location, "KB0104", || {
-                    Diagnostic::error("KB0104", mistake.message("the tile"))
-                        .help("slice within the tile's shape; `nrows()` and `ncols()` give it")
+                    Diagnostic::error("KB0104", mistake.message("the tile")).help(mistake.help())
                 });
-                (POISON, [0, 0])
+                (POISON, wanted)
             }
         }
     }
@@ -208,6 +212,11 @@ pub(crate) fn broadcast(a: [u32; 2], b: [u32; 2]) -> Option<[u32; 2]> {
         _ => None,
     };
     Some([join(a[0], b[0])?, join(a[1], b[1])?])
+}
+
+fn bytes_of(ty: ElementType, [m, n]: [u32; 2]) -> u64 {
+    // Two dimensions of 2^32 - 1 are past 64 bits together with the size of an element.
+    (u64::from(m) * u64::from(n)).saturating_mul(u64::from(ty.bytes()))
 }
 
 pub(crate) fn text([m, n]: [u32; 2]) -> String {
@@ -272,17 +281,17 @@ impl State {
             self.mistake(pe, site, "KB0103", || {
                 let e = Diagnostic::error(
                     "KB0103",
-                    "a tile is made in an outer scratch scope while an inner one is open",
+                    "a tile is made in an outer scratch scope while an inner one is open, so both would use the same bytes",
                 )
                 .help("make the tile before the inner `scratch_scope!` opens, or use the inner scope's `tl`");
                 match d {
-                    Some(place) => e.at(place, "the inner scope"),
+                    Some(place) => e.at(place, "the inner scope opens here"),
                     None => e,
                 }
             });
             return POISON;
         }
-        let bytes = u64::from(shape[0]) * u64::from(shape[1]) * u64::from(ty.bytes());
+        let bytes = bytes_of(ty, shape);
         match self.turns.alloc(turn, bytes) {
             Some(addr) => {
                 let id = TileId(self.program.tiles.len() as u32);
@@ -293,7 +302,10 @@ impl State {
                 self.mistake(pe, site, "KB0111", || {
                     Diagnostic::error(
                         "KB0111",
-                        format!("a tile of {} {ty} needs {bytes} bytes of scratch", text(shape)),
+                        format!(
+                            "a tile of {} {ty} needs {bytes} bytes: its scratch scope would exceed 4 GiB",
+                            text(shape)
+                        ),
                     )
                     .help("work on blocks: `Block::new(0, n).blocks(64)` with a `scratch_scope!` inside")
                 });
@@ -377,7 +389,13 @@ impl Recorder {
                     "KB0106",
                     format!("PE {pe} of cube {cube} of SIP {sip} has no neighbour in direction `{dir}`"),
                 )
-                .help(format!("it has neighbours in {}", have.join(", ")))
+                .help(match have[..] {
+                    [] => "launch on more PEs or cubes: this one has no neighbours".to_owned(),
+                    _ => format!(
+                        "it has neighbours in {}: leave the PEs at the edge out with an `if`",
+                        have.join(", ")
+                    ),
+                })
             });
         }
         link
@@ -385,7 +403,7 @@ impl Recorder {
 
     /// Whether a message fits a slot; a mistake with the numbers if not.
     pub(crate) fn fits_slot(&self, s: &mut State, site: SiteId, ty: ElementType, shape: [u32; 2]) -> bool {
-        let bytes = u64::from(shape[0]) * u64::from(shape[1]) * u64::from(ty.bytes());
+        let bytes = bytes_of(ty, shape);
         let slot = self.launch.slot_bytes;
         if bytes > slot {
             s.mistake(self.pe, site, "KB0107", || {

@@ -67,7 +67,7 @@ impl<'s, T: Dtype> Tile<'s, T> {
     #[track_caller]
     pub fn rows(self, r: impl Into<Block>) -> Self {
         let r = r.into();
-        self.slice(|w| view::rows(w, r))
+        self.slice([r.len as u32, self.shape[1]], |w| view::rows(w, r))
     }
 
     /// The columns of a range, as `a..b` or a [`Block`]; the same bytes, not a copy.
@@ -75,19 +75,19 @@ impl<'s, T: Dtype> Tile<'s, T> {
     #[track_caller]
     pub fn cols(self, r: impl Into<Block>) -> Self {
         let r = r.into();
-        self.slice(|w| view::cols(w, r))
+        self.slice([self.shape[0], r.len as u32], |w| view::cols(w, r))
     }
 
     /// The same elements in row-major order under another shape of as many elements; not a copy.
     #[must_use]
     #[track_caller]
     pub fn reshape(self, shape: [usize; 2]) -> Self {
-        self.slice(|w| view::reshape(w, shape))
+        self.slice(shape.map(|n| n as u32), |w| view::reshape(w, shape))
     }
 
     #[track_caller]
-    fn slice(self, f: impl FnOnce(Window) -> Result<Window, Mistake>) -> Self {
-        let (id, shape) = self.rec.slice(self.id, f, Location::caller());
+    fn slice(self, wanted: [u32; 2], f: impl FnOnce(Window) -> Result<Window, Mistake>) -> Self {
+        let (id, shape) = self.rec.slice(self.id, wanted, f, Location::caller());
         Tile { id, shape, ..self }
     }
 

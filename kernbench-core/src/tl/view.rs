@@ -36,21 +36,35 @@ impl Mistake {
     pub(crate) fn message(self, of: &str) -> String {
         match self {
             Mistake::Rows { start, end, have } => {
-                format!("rows {start} to {end} of {of} do not exist: it has {have} rows")
+                format!("rows {start}..{end} of {of} do not exist: there are {have} rows")
             }
             Mistake::Cols { start, end, have } => {
-                format!("columns {start} to {end} of {of} do not exist: it has {have} columns")
+                format!("columns {start}..{end} of {of} do not exist: there are {have} columns")
             }
             Mistake::Count { from: [m, n], to: [p, q] } => format!(
-                "{of} of shape [{m}, {n}] has {} elements and cannot become [{p}, {q}]",
-                u64::from(m) * u64::from(n)
+                "{of} of shape [{m}, {n}] has {} elements and cannot become [{p}, {q}] of {}",
+                u64::from(m) * u64::from(n),
+                u128::from(p) * u128::from(q)
             ),
             Mistake::Strided { from: [m, n] } => format!(
                 "{of} of shape [{m}, {n}] is a slice of columns: its rows are apart in memory and cannot be reshaped"
             ),
             Mistake::LocalOfPart => {
-                format!("`local()` of a part of {of}: take the shard first, then slice it")
+                format!("`local()` of a part of {of}: only a whole tensor has a shard")
             }
+        }
+    }
+
+    /// What mends it.
+    pub(crate) const fn help(self) -> &'static str {
+        match self {
+            Mistake::Rows { .. } => "slice within the shape; `nrows()` gives the rows",
+            Mistake::Cols { .. } => "slice within the shape; `ncols()` gives the columns",
+            Mistake::Count { .. } => "reshape to as many elements; `shape()` gives the shape it has",
+            Mistake::Strided { .. } => {
+                "reshape first and slice then, or copy the slice to a tile of its own with `tl::eval`"
+            }
+            Mistake::LocalOfPart => "call `local()` first, then slice the shard",
         }
     }
 }
@@ -118,7 +132,7 @@ impl Raw {
     fn local(self) -> Raw {
         let untouched = !self.local && self.shape == self.whole && self.stride == self.whole[1];
         let mistake = self.mistake.or((!untouched).then_some(Mistake::LocalOfPart));
-        Raw { local: true, shape: self.shard, mistake, ..self }
+        Raw { local: true, shape: self.shard, stride: self.shard[1], mistake, ..self }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which elements of tensors a launch reads and writes.
 
-use super::{Facts, pe_text};
+use super::{Facts, and_more, label, pe_text};
 use crate::diag::Diagnostic;
 use crate::ir::{Access, OpKind, PeId, Program, SiteId, TensorId};
 use rangemap::RangeSet;
@@ -44,7 +44,13 @@ fn check_reads(
     writes: &BTreeMap<TensorId, Vec<Write>>,
 ) -> Vec<Diagnostic> {
     let mut found = vec![];
-    let mut reported: BTreeSet<(&'static str, SiteId)> = BTreeSet::new();
+    // Where each diagnostic is, and the PEs that made the mistake.
+    let mut reported: BTreeMap<(&'static str, SiteId), (usize, BTreeSet<PeId>)> = BTreeMap::new();
+    // Files a mistake: `false` if its place has a diagnostic already.
+    let mut is_new = |code, site, pe, at| {
+        let (_, pes) = reported.entry((code, site)).or_insert((at, BTreeSet::new()));
+        pes.insert(pe) && pes.len() == 1
+    };
     let mut whole: BTreeMap<TensorId, bool> = BTreeMap::new();
     let mut sets: BTreeMap<(TensorId, Option<PeId>), RangeSet<u64>> = BTreeMap::new();
     for pe in &program.pes {
@@ -57,18 +63,19 @@ fn check_reads(
             let replicated = (facts.replicated)(id);
             let of = writes.get(&id).map_or(&[][..], Vec::as_slice);
             if replicated && let Some(other) = stale(of, access, pe.pe) {
-                if reported.insert(("KB0210", op.site)) {
+                if is_new("KB0210", op.site, pe.pe, found.len()) {
                     let d = Diagnostic::error(
                         "KB0210",
                         format!(
-                            "{} reads {}, which {} writes in the same launch: its own replica is stale",
+                            "{} reads `{}`, which {} writes in the same launch: its own replica is stale",
                             pe_text(facts, pe.pe),
                             program.access_text(access),
                             pe_text(facts, other.pe)
                         ),
                     )
                     .help("send the values with `tl::send`, or read them in a later launch");
-                    found.push(program.sites.label(program.sites.label(d, op.site), other.site));
+                    let d = label(program, d, op.site, "is loaded here");
+                    found.push(label(program, d, other.site, "is stored here"));
                 }
                 continue;
             }
@@ -89,13 +96,13 @@ fn check_reads(
                 }
             });
             if let Some(gap) = missing
-                && reported.insert(("KB0205", op.site))
+                && is_new("KB0205", op.site, pe.pe, found.len())
             {
                 let width = tensor.shape[1].max(1) as u64;
                 let d = Diagnostic::error(
                     "KB0205",
                     format!(
-                        "{} reads {}, but nobody has written `{}` from row {}, column {} on",
+                        "{} reads `{}`, but nobody has written `{}` from row {}, column {} on",
                         pe_text(facts, pe.pe),
                         program.access_text(access),
                         tensor.name,
@@ -104,9 +111,12 @@ fn check_reads(
                     ),
                 )
                 .help("fill the tensor with `from_array` or `zeros`, or store to it before the load");
-                found.push(program.sites.label(d, op.site));
+                found.push(label(program, d, op.site, "is loaded here"));
             }
         }
+    }
+    for (i, pes) in reported.into_values() {
+        and_more(&mut found[i], pes.len() - 1, "PE");
     }
     found
 }
@@ -129,7 +139,8 @@ fn check_overlaps(
     writes: &BTreeMap<TensorId, Vec<Write>>,
 ) -> Vec<Diagnostic> {
     let mut found = vec![];
-    for (id, of) in writes {
+    // Every PE may write its own replica.
+    for (id, of) in writes.iter().filter(|(id, _)| !(facts.replicated)(**id)) {
         let mut reach: Option<Write> = None;
         for w in of.iter().filter(|w| w.start < w.end) {
             if let Some(r) = reach
@@ -146,7 +157,8 @@ fn check_overlaps(
                     ),
                 )
                 .help("run with data to see whether the values differ, or let one PE write them");
-                found.push(program.sites.label(program.sites.label(d, r.site), w.site));
+                let d = label(program, d, r.site, "is stored here");
+                found.push(label(program, d, w.site, "is stored here too"));
                 break;
             }
             if reach.is_none_or(|r| w.end > r.end) {

@@ -1,6 +1,6 @@
 //! Queues and barriers: what is sent is received, in the same shape, and everyone comes to a barrier.
 
-use super::{Facts, pe_text};
+use super::{Facts, and_more, label, pe_text};
 use crate::diag::Diagnostic;
 use crate::ir::{LinkId, OpKind, PeId, PeProgram, Program, SiteId, TileId};
 use crate::ty::Group;
@@ -29,7 +29,7 @@ pub(super) fn check(program: &Program, facts: &Facts<'_>) -> Vec<Diagnostic> {
             }
         }
     }
-    let mut found = vec![];
+    let (mut found, mut more): (Vec<Diagnostic>, Vec<usize>) = (vec![], vec![]);
     let mut seen: Vec<(&'static str, SiteId, usize)> = vec![];
     for (id, (sends, recvs)) in &ends {
         let link = program.link(*id);
@@ -45,18 +45,15 @@ pub(super) fn check(program: &Program, facts: &Facts<'_>) -> Vec<Diagnostic> {
                 ),
             )
             .help("give the receive the element type and shape of the send");
-            let d = program.sites.label(program.sites.label(d, s.site), r.site);
+            let d = label(program, label(program, d, s.site, "is sent here"), r.site, "is received here");
             ("KB0202", s.site, d)
         } else if sends.len() != recvs.len() {
             let sent_more = sends.len() > recvs.len();
             let extra = if sent_more { &sends[recvs.len()] } else { &recvs[sends.len()] };
             let (what, dir) = if sent_more {
-                (
-                    "is sent here and never received",
-                    format!("`tl::recv(Dir::{:?}, ..)` to {to}", link.recv_dir),
-                )
+                ("is never received", format!("`tl::recv(Dir::{:?}, ..)` on {to}", link.recv_dir))
             } else {
-                ("is received here and never sent", format!("`tl::send(Dir::{:?}, ..)` to {from}", link.dir))
+                ("is never sent", format!("`tl::send(Dir::{:?}, ..)` on {from}", link.dir))
             };
             let d = Diagnostic::error(
                 "KB0201",
@@ -70,17 +67,22 @@ pub(super) fn check(program: &Program, facts: &Facts<'_>) -> Vec<Diagnostic> {
                 ),
             )
             .help(format!("add a {dir}, or take this one out"));
-            ("KB0201", extra.site, program.sites.label(d, extra.site))
+            let here = if sent_more { "is sent here" } else { "is received here" };
+            ("KB0201", extra.site, label(program, d, extra.site, here))
         } else {
             continue;
         };
         match seen.iter().find(|(c, s, _)| *c == code && *s == site) {
-            Some(_) => {}
+            Some(&(_, _, i)) => more[i] += 1,
             None => {
                 seen.push((code, site, found.len()));
                 found.push(d);
+                more.push(0);
             }
         }
+    }
+    for (d, more) in found.iter_mut().zip(more) {
+        and_more(d, more, "link");
     }
     found
 }
@@ -114,15 +116,17 @@ pub(super) fn check_barriers(program: &Program, facts: &Facts<'_>) -> Vec<Diagno
                 let d = Diagnostic::error(
                     "KB0206",
                     format!(
-                        "{} comes to {} barriers of its {name}, {} only to {}: the others would wait for ever",
+                        "{} comes to {} barrier{} of its {name}, {} to {}: the first would wait for ever",
                         pe_text(facts, most.0),
                         most.1.len(),
+                        if most.1.len() == 1 { "" } else { "s" },
                         pe_text(facts, least.0),
                         least.1.len()
                     ),
                 )
                 .help("call `tl::barrier` the same number of times on every PE of the group");
-                found.push(program.sites.label(d, most.1[least.1.len()]));
+                let absent = format!("{} does not come to this one", pe_text(facts, least.0));
+                found.push(label(program, d, most.1[least.1.len()], &absent));
                 break;
             }
         }

@@ -7,7 +7,7 @@ mod links;
 mod structure;
 
 use crate::diag::{Diagnostic, Failure, Severity};
-use crate::ir::{Draft, PeId, Program, TensorId};
+use crate::ir::{Draft, PeId, Program, SiteId, TensorId};
 use std::ops::Range;
 
 /// What the checks need to know besides the program.
@@ -34,7 +34,7 @@ impl std::fmt::Debug for Facts<'_> {
 /// Every finding, if at least one of them is an error; otherwise the program with its warnings.
 pub fn verify(draft: Draft, facts: &Facts<'_>) -> Result<(Program, Vec<Diagnostic>), Failure> {
     let Draft(program) = draft;
-    let mut found = structure::check(&program);
+    let mut found = structure::check(&program, facts);
     // The other checks follow indices and need a sound structure.
     if found.is_empty() {
         found.extend(links::check(&program, facts));
@@ -45,6 +45,22 @@ pub fn verify(draft: Draft, facts: &Facts<'_>) -> Result<(Program, Vec<Diagnosti
         return Err(Failure(found));
     }
     Ok((program, found))
+}
+
+/// Adds the labels of a site; what happens there follows the binding's name.
+fn label(program: &Program, d: Diagnostic, site: SiteId, what: &str) -> Diagnostic {
+    let first = d.labels.len();
+    let mut d = program.sites.label(d, site);
+    let text = &mut d.labels[first].text;
+    *text = if text.is_empty() { what.to_owned() } else { format!("{text} {what}") };
+    d
+}
+
+/// Says how many others made the mistake of a diagnostic at the same place.
+fn and_more(d: &mut Diagnostic, more: usize, what: &str) {
+    if more > 0 {
+        d.message += &format!(" (and {more} more {what}{})", if more == 1 { "" } else { "s" });
+    }
 }
 
 /// `PE 3 of cube 1`, and the SIP if it is not the first.

@@ -1,11 +1,12 @@
 //! Indices, shapes and initialisation inside each PE: a recorded draft always passes; one built by
 //! hand may not.
 
+use super::{Facts, pe_text};
 use crate::diag::Diagnostic;
 use crate::ir::{Expr, Op, OpId, OpKind, Operand, PeProgram, Program, Reduction, TileId};
 use crate::ty::{Axis, ElementType};
 
-pub(super) fn check(program: &Program) -> Vec<Diagnostic> {
+pub(super) fn check(program: &Program, facts: &Facts<'_>) -> Vec<Diagnostic> {
     let mut found = vec![];
     for pe in &program.pes {
         let mut edge = 0;
@@ -18,7 +19,13 @@ pub(super) fn check(program: &Program) -> Vec<Diagnostic> {
             }
             edge = op.edge_end.max(edge);
             if let Some((code, message)) = wrong {
-                let d = Diagnostic::error(code, format!("op {i} of PE {}: {message}", pe.pe));
+                let help = match code {
+                    "KB0204" => "put the op that writes the tile before this one",
+                    "KB0208" => "give the op tiles of shapes and types that fit each other",
+                    _ => "edit the draft so that its indices name what exists, or record it again",
+                };
+                let d = Diagnostic::error(code, format!("op {i} of {}: {message}", pe_text(facts, pe.pe)))
+                    .help(help);
                 found.push(if op.site.at() < program.sites.len() {
                     program.sites.label(d, op.site)
                 } else {
@@ -109,18 +116,24 @@ fn check_shapes(pe: &PeProgram, kind: &OpKind) -> Wrong {
             let turned = |[m, n]: [u32; 2], t: bool| if t { [n, m] } else { [m, n] };
             let ([m, k], [l, n]) = (turned(shape(a), *a_t), turned(shape(b), *b_t));
             if k != l || shape(dst) != [m, n] || pe.tile(*a).ty != pe.tile(*b).ty {
-                return wrong(format!("a dot of [{m}, {k}] and [{l}, {n}] into {:?}", shape(dst)));
+                return wrong(format!(
+                    "a dot of [{m}, {k}] and [{l}, {n}] into a tile of shape {:?}",
+                    shape(dst)
+                ));
             }
             None
         }
         OpKind::Load { access, dst: t } | OpKind::Store { access, src: t } => {
             let of = pe.access(*access).shape;
-            (of != shape(t)).then(|| ("KB0208", format!("a tile of {:?} for a range of {of:?}", shape(t))))
+            (of != shape(t))
+                .then(|| ("KB0208", format!("a tile of shape {:?} for a view of shape {of:?}", shape(t))))
         }
         OpKind::Map { dst, expr } => {
             let from = root_shape(pe, expr);
             let fits = from.iter().zip(shape(dst)).all(|(&x, y)| x == y || x == 1);
-            (!fits).then(|| ("KB0208", format!("an expression of {from:?} into {:?}", shape(dst))))
+            (!fits).then(|| {
+                ("KB0208", format!("an expression of shape {from:?} into a tile of shape {:?}", shape(dst)))
+            })
         }
         OpKind::Reduce { dst, expr, axis, reduction } => {
             let [m, n] = root_shape(pe, expr);
@@ -128,7 +141,7 @@ fn check_shapes(pe: &PeProgram, kind: &OpKind) -> Wrong {
             let masked = pe.tile(*dst).ty == ElementType::Mask;
             let name = Reduction::name(*reduction);
             (shape(dst) != want || masked)
-                .then(|| ("KB0208", format!("a {name} of [{m}, {n}] into {:?}", shape(dst))))
+                .then(|| ("KB0208", format!("a {name} of [{m}, {n}] into a tile of shape {:?}", shape(dst))))
         }
         _ => None,
     }
