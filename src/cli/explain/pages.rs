@@ -9,6 +9,7 @@ macro_rules! pages {
 /// Every code with its page, in order.
 #[rustfmt::skip]
 pub(super) const PAGES: &[(&str, &str)] = pages![
+    "KB0115"
     "KB0301"
     "KB0302"
     "KB0303"
