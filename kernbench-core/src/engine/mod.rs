@@ -85,7 +85,7 @@ pub struct Options<'a> {
     pub issue: IssueMode,
     /// The launch stamp, at which every PE starts.
     pub start_ps: Ps,
-    /// Gives up at the first event after this absolute time.
+    /// Gives up at the first event that comes more than this after the launch stamp.
     pub max_ps: Option<Ps>,
     /// The queues between PEs.
     pub slots: SlotConfig,

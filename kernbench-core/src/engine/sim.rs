@@ -75,11 +75,12 @@ impl<'a, W: Wires> Simulation<'a, W> {
 
     /// Handles events until there are none.
     pub fn drain(mut self) -> Result<Timing, Box<Stall>> {
-        let limit = self.options.max_ps.unwrap_or(Ps::MAX);
+        let most = self.options.max_ps.unwrap_or(Ps::MAX);
+        let limit = self.options.start_ps.saturating_add(most);
         while let Some(event) = self.queue.pop() {
             self.events += 1;
             if event.time > limit {
-                return Err(Stall::of(&self, Reason::TimeLimit(limit), limit));
+                return Err(Stall::of(&self, Reason::TimeLimit(most), limit));
             }
             if self.events.is_multiple_of(CANCEL_STRIDE)
                 && self.options.cancel.is_some_and(|c| c.load(Ordering::Relaxed))

@@ -34,7 +34,7 @@ pub struct Stall {
 pub enum Reason {
     /// No op can go on.
     Deadlock,
-    /// The time limit of the options was reached.
+    /// The time limit of the options, counted from the launch stamp, was reached.
     TimeLimit(Ps),
     /// It was cancelled.
     Cancelled,

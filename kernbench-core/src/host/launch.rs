@@ -182,7 +182,7 @@ impl State {
             &engine::Options {
                 issue,
                 start_ps,
-                max_ps: options.max_ps.map(|ps| start_ps.saturating_add(ps)),
+                max_ps: options.max_ps,
                 slots: SlotConfig {
                     kind: ccl.buffer_kind,
                     n_slots: ccl.n_slots,
