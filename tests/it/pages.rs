@@ -60,3 +60,11 @@ fn a_page_begins_with_its_code_and_title() {
         assert!(text.lines().count() >= 9, "{code} says too little");
     }
 }
+
+#[test]
+fn the_kernel_of_the_readme_is_the_one_that_runs() {
+    let read = |path| fs::read_to_string(root().join(path)).unwrap();
+    let readme = read("README.md");
+    let kernel = readme.split("```rust\n").nth(1).and_then(|t| t.split("```").next()).unwrap();
+    assert!(read("kernbench-kernels/src/attention/short.rs").contains(kernel.trim()));
+}
