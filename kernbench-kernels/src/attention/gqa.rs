@@ -56,11 +56,12 @@ impl Group {
         Group { head: cube * a.kv_per_cube + pe / size, rank: pe % size, size, width: size.min(width) }
     }
 
-    /// The keys of this PE, counted in its head.
+    /// The keys of this PE that count, counted in its head.
     #[must_use]
     pub fn keys(&self, a: &Gqa) -> Block {
         let n = a.s_kv / self.size;
-        Block::new(self.rank * n, n)
+        let start = self.rank * n;
+        Block::new(start, n.min(a.valid.saturating_sub(start)))
     }
 
     /// The rows of K and V that hold some keys of the head.

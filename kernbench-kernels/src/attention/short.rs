@@ -30,19 +30,11 @@ pub fn gqa_decode_short<T: Float>(
     let q = tl::load(q.rows(heads));
     let acc = Softmax::empty(tl, q.nrows(), a.d);
     for keys in group.keys(&a).blocks(KEYS) {
-        if keys.start >= a.valid {
-            break;
-        }
         scratch_scope!(buffers = 2, {
             let kt = tl::load(k.rows(group.rows(&a, keys)));
             let vt = tl::load(v.rows(group.rows(&a, keys)));
-            let s = tl::dot(q, kt.t()) * a.scale;
-            if keys.end() <= a.valid {
-                acc.update(tl, s, vt);
-                continue;
-            }
-            let k_pos = tl::arange(keys, Axis::Cols);
-            acc.update(tl, tl::select(tl::lt(k_pos, a.valid as i32), s, f32::NEG_INFINITY), vt);
+            let s = tl::dot(q, kt.t());
+            acc.update(tl, s * a.scale, vt);
         });
     }
     for from in group.sources() {
@@ -73,31 +65,28 @@ pub fn gqa_prefill_short<T: Float>(
     let q = tl::load(q.cols(heads)).reshape([a.t_q * a.group(), a.d]);
     let acc = Softmax::empty(tl, q.nrows(), a.d);
     for keys in group.keys(&a).blocks(KEYS) {
-        if keys.start >= a.valid || (a.causal && keys.start >= a.t_q) {
-            break;
+        if a.causal && keys.start >= a.t_q {
+            break; // wholly above the diagonal
         }
         scratch_scope!(buffers = 2, {
             let kt = tl::load(k.rows(group.rows(&a, keys)));
             let vt = tl::load(v.rows(group.rows(&a, keys)));
             for rows in Block::new(0, q.nrows()).blocks(ROWS) {
-                if a.causal && (rows.end() - 1) / a.group() < keys.start {
+                if a.causal && keys.start * a.group() >= rows.end() {
                     continue;
                 }
                 scratch_scope!({
                     let acc = acc.rows(rows);
                     let s = tl::dot(q.rows(rows), kt.t()) * a.scale;
-                    let below = !a.causal || keys.end() - 1 <= rows.start / a.group();
-                    if below && keys.end() <= a.valid {
-                        acc.update(tl, s, vt);
+                    if !a.causal || (keys.end() - 1) * a.group() <= rows.start {
+                        acc.update(tl, s, vt); // wholly below: no mask
                         continue;
                     }
-                    let k_pos = tl::arange(keys, Axis::Cols);
-                    let row = tl::arange(rows, Axis::Rows);
-                    let seen = tl::lt(k_pos, a.valid as i32);
-                    // i / g >= j exactly when i >= j * g.
-                    let seen =
-                        if below { seen } else { tl::and(seen, tl::ge(row, k_pos * a.group() as i32)) };
-                    acc.update(tl, tl::select(seen, s, f32::NEG_INFINITY), vt);
+                    // Query i / group sees key j exactly when i >= j * group.
+                    let i = tl::arange(rows, Axis::Rows);
+                    let j = tl::arange(keys, Axis::Cols);
+                    let causal = tl::ge(i, j * a.group() as i32);
+                    acc.update(tl, tl::select(causal, s, f32::NEG_INFINITY), vt);
                 });
             }
         });
