@@ -55,15 +55,15 @@ fn kb0603_a_dimension_that_does_not_divide() {
     let columns = Placement::new(Split::Replicate, Split::ColumnWise).on(1, 8);
     insta::assert_snapshot!(message(ctx.zeros::<f32>([10, 8], rows, "x")), @r#"
     error[KB0603]: tensor `x`: 10 rows do not divide by 4 cubes
-      help: make the tensor's 10 rows 8 or 12
+      help: give the tensor 8 or 12 rows instead of 10
     "#);
     insta::assert_snapshot!(message(ctx.zeros::<f32>([44, 8], rows, "x")), @r#"
     error[KB0603]: tensor `x`: 11 rows do not divide by 8 PEs of a cube
-      help: make the tensor's 44 rows 32 or 64
+      help: give the tensor 32 or 64 rows instead of 44
     "#);
     insta::assert_snapshot!(message(ctx.zeros::<f32>([8, 3], columns, "x")), @r#"
     error[KB0603]: tensor `x`: 3 columns do not divide by 8 PEs of a cube
-      help: make the tensor's 3 columns 8
+      help: give the tensor 8 columns instead of 3
     "#);
     ctx.zeros::<f32>([64, 8], rows, "x").unwrap();
     ctx.zeros::<f32>([8, 8], columns, "x").unwrap();
@@ -87,7 +87,7 @@ fn kb0605_an_array_of_another_shape() {
     let ctx = context();
     let x = counted(&ctx, [4, 8], "x");
     insta::assert_snapshot!(message(ctx.write(&x, &Array2::zeros((8, 4)))), @r#"
-    error[KB0605]: an array of f32 [8, 4] for tensor `x`, which is f32 [4, 8]
+    error[KB0605]: an array of f32[8, 4] for tensor `x`, which is f32[4, 8]
       help: give the array the tensor's shape
     "#);
     ctx.write(&x, &Array2::zeros((4, 8))).unwrap();
@@ -124,7 +124,7 @@ fn kb0607_scratch_larger_than_what_is_left_of_the_tcm() {
 fn kb0608_no_such_sip() {
     let ctx = context();
     insta::assert_snapshot!(message(ctx.set_device(2)), @r#"
-    error[KB0608]: the machine has no SIP 2: it has 2
+    error[KB0608]: the machine has no SIP 2: it has 2 SIPs
       help: use a SIP from 0 to 1
     "#);
     ctx.set_device(1).unwrap();

@@ -25,7 +25,7 @@ fn kb0101_operands_do_not_broadcast() {
     let x = counted(&ctx, [4, 8], "x");
     insta::assert_snapshot!(message(ctx.launch("scale", scale { x: x.input(), columns: 7 })), @r#"
     error[KB0101]: `mul` of shapes [4, 8] and [4, 7]: they do not broadcast
-      --> expr.rs:L:C
+      --> record.rs:L:C
       --> record.rs:L:C: called here
       help: each dimension must be equal or 1; slice with `rows` or `cols`, or `reshape`
     "#);
@@ -484,12 +484,12 @@ fn a_mistake_on_many_pes_and_turns_is_one_diagnostic() {
     };
     insta::assert_snapshot!(message(run(7, [16, 8])), @r#"
     error[KB0101]: `add` of shapes [4, 8] and [4, 7]: they do not broadcast (and 127 more PEs, 4 more turns)
-      --> expr.rs:L:C
+      --> record.rs:L:C
       help: each dimension must be equal or 1; slice with `rows` or `cols`, or `reshape`
     "#);
     insta::assert_snapshot!(message(run(7, [1, 2])), @r#"
     error[KB0101]: `add` of shapes [4, 8] and [4, 7]: they do not broadcast (and 1 more PE, 4 more turns)
-      --> expr.rs:L:C
+      --> record.rs:L:C
       help: each dimension must be equal or 1; slice with `rows` or `cols`, or `reshape`
     "#);
     run(8, [16, 8]).unwrap();
@@ -507,7 +507,8 @@ fn arguments_that_call_helpers_keep_the_whole_chain() {
     let ctx = context();
     insta::assert_snapshot!(message(ctx.launch_with("nested", nested { rows: 3 }, &on(1, 1))), @r#"
     error[KB0101]: `mul` of shapes [3, 4] and [4, 4]: they do not broadcast
-      --> expr.rs:L:C
+      --> record.rs:L:C
+      --> record.rs:L:C: called here
       help: each dimension must be equal or 1; slice with `rows` or `cols`, or `reshape`
     "#);
     ctx.launch_with("nested", nested { rows: 4 }, &on(1, 1)).unwrap();

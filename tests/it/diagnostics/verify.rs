@@ -201,12 +201,12 @@ fn kb0205_nobody_wrote_what_is_loaded() {
     let mut x = ctx.empty([4, 8], Placement::row_wise().on(1, 1), "x").unwrap();
     let mut run = |fill, pes| ctx.launch_with("read", read { x: x.inout(), fill }, &on(1, pes));
     insta::assert_snapshot!(message(run(3, 1)), @r#"
-    error[KB0205]: PE 0 of cube 0 reads x[0:4, 0:8], but nobody has written `x` from row 3, column 0 on
+    error[KB0205]: PE 0 of cube 0 reads `x[0:4, 0:8]`, but nobody has written `x` from row 3, column 0 on
       --> verify.rs:L:C: is loaded here
       help: fill the tensor with `from_array` or `zeros`, or store to it before the load
     "#);
     insta::assert_snapshot!(message(run(0, 8)), @r#"
-    error[KB0205]: PE 0 of cube 0 reads x[0:4, 0:8], but nobody has written `x` from row 0, column 0 on (and 7 more PEs)
+    error[KB0205]: PE 0 of cube 0 reads `x[0:4, 0:8]`, but nobody has written `x` from row 0, column 0 on (and 7 more PEs)
       --> verify.rs:L:C: is loaded here
       help: fill the tensor with `from_array` or `zeros`, or store to it before the load
     "#);
@@ -226,12 +226,12 @@ fn kb0206_barriers_that_not_everyone_comes_to() {
     let run = |group, who| ctx.launch_with("meet", meet { group, who }, &on(2, 8));
     insta::assert_snapshot!(message(run(Group::Cube, 3)), @r#"
     error[KB0206]: PE 0 of cube 0 comes to 2 barriers of its cube, PE 3 of cube 0 to 1: the first would wait for ever
-      --> verify.rs:L:C: the barrier it does not come to
+      --> verify.rs:L:C: PE 3 of cube 0 does not come to this one
       help: call `tl::barrier` the same number of times on every PE of the group
     "#);
     insta::assert_snapshot!(message(run(Group::Sip, 8)), @r#"
     error[KB0206]: PE 0 of cube 0 comes to 2 barriers of its SIP, PE 0 of cube 1 to 1: the first would wait for ever
-      --> verify.rs:L:C: the barrier it does not come to
+      --> verify.rs:L:C: PE 0 of cube 1 does not come to this one
       help: call `tl::barrier` the same number of times on every PE of the group
     "#);
     run(Group::Cube, 8).unwrap();
@@ -253,7 +253,7 @@ fn kb0209_overlapping_writes_without_data() {
     insta::assert_snapshot!(text(&run(4).warnings), @r#"
     warning[KB0209]: PE 0 of cube 0 and PE 1 of cube 0 write the same elements of `o` in one launch
       --> verify.rs:L:C: `o` is stored here
-      --> verify.rs:L:C: `o` and here
+      --> verify.rs:L:C: `o` is stored here too
       help: run with data to see whether the values differ, or let one PE write them
     "#);
     assert_eq!(run(2).warnings, []);
@@ -297,7 +297,7 @@ fn kb0210_a_stale_replica() {
     let mut x = counted_on(&ctx, [4, 8], Placement::replicated().on(1, 4), "x");
     let mut run = |early| ctx.launch("exchange", exchange { x: x.inout(), early });
     insta::assert_snapshot!(message(run(true)), @r#"
-    error[KB0210]: PE 0 of cube 0 reads x[0:4, 0:8], which PE 1 of cube 0 writes in the same launch: its own replica is stale (and 3 more PEs)
+    error[KB0210]: PE 0 of cube 0 reads `x[0:4, 0:8]`, which PE 1 of cube 0 writes in the same launch: its own replica is stale (and 3 more PEs)
       --> verify.rs:L:C: `all` is loaded here
       --> verify.rs:L:C: `mine` is stored here
       help: send the values with `tl::send`, or read them in a later launch
