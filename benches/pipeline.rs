@@ -1,9 +1,9 @@
 //! How fast kernels are recorded, simulated and executed, on one core.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use kernbench::core::host::{Context, LaunchOptions};
 use kernbench::engine;
 use kernbench::exec;
+use kernbench::host::{Context, LaunchOptions};
 use kernbench::kernels::attention::{Gqa, gqa_decode_short};
 use kernbench::kernels::random;
 use kernbench::ndarray::Array2;

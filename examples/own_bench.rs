@@ -1,7 +1,7 @@
 //! A program with a bench of its own: `cargo run --example own_bench -- run double`.
 
-use kernbench::core::host::{Context, LaunchOptions};
 use kernbench::diag::Failure;
+use kernbench::host::{Context, LaunchOptions};
 use kernbench::kernels::bench::{BENCHES, Bench, Fill, HostArray, Outcome, Param, Params};
 use kernbench::kernels::{random, tolerance};
 use kernbench::ndarray::Array2;

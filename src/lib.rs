@@ -7,7 +7,8 @@ pub mod render;
 
 pub use kernbench_core as core;
 pub use kernbench_core::{
-    diag, engine, exec, ir, ndarray, placement, scratch_scope, store, tl, topology, ty, units, verify,
+    ccl, diag, engine, exec, host, ir, log, ndarray, placement, report, scratch_scope, store, tl, topology,
+    ty, units, verify,
 };
 pub use kernbench_kernels as kernels;
 pub use kernbench_macros::{device, kernel};
@@ -17,3 +18,7 @@ pub mod prelude {
     pub use kernbench_core::prelude::*;
     pub use kernbench_macros::{device, kernel};
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/writing-kernels.md")]
+struct Guide;

@@ -4,8 +4,8 @@ mod host;
 mod record;
 mod verify;
 
-use kernbench::core::host::{Context, LaunchOptions, Tensor};
 use kernbench::diag::{Diagnostic, Failure, Place};
+use kernbench::host::{Context, LaunchOptions, Tensor};
 use kernbench::ndarray::Array2;
 use kernbench::placement::Placement;
 use kernbench::topology::Topology;

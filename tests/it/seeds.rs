@@ -1,7 +1,7 @@
 //! The reference's tests of short-context grouped-query attention, under their names, with numerics
 //! checked against the oracle on random data on top of the counts.
 
-use kernbench::core::host::{Context, LaunchOptions};
+use kernbench::host::{Context, LaunchOptions};
 use kernbench::kernels::attention::{Gqa, gqa_decode_short, gqa_prefill_short};
 use kernbench::kernels::oracle::{self, Problem};
 use kernbench::kernels::{random, tolerance};

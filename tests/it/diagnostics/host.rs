@@ -1,7 +1,7 @@
 //! Mistakes of a host program: KB0601 to KB0611.
 
 use super::{context, counted, message, on};
-use kernbench::core::host::LaunchOptions;
+use kernbench::host::LaunchOptions;
 use kernbench::ndarray::Array2;
 use kernbench::placement::{Placement, Split};
 use kernbench::prelude::*;

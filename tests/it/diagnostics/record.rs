@@ -1,8 +1,8 @@
 //! Mistakes that recording a kernel finds: KB0101 to KB0114, and KB0203.
 
 use super::{context, counted, counted_on, message, on};
-use kernbench::core::host::LaunchOptions;
 use kernbench::diag::Place;
+use kernbench::host::LaunchOptions;
 use kernbench::placement::{Placement, Split};
 use kernbench::prelude::*;
 

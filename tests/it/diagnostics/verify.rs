@@ -1,7 +1,7 @@
 //! Mistakes that the checks of a recorded program find: KB0201 to KB0210.
 
 use super::{context, counted, counted_on, message, on, text};
-use kernbench::core::host::{Context, LaunchOptions};
+use kernbench::host::{Context, LaunchOptions};
 use kernbench::ir::{Draft, Edge, EdgeKind, OpId, OpKind, PeProgram, TileId};
 use kernbench::placement::Placement;
 use kernbench::prelude::*;
