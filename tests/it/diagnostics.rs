@@ -50,3 +50,28 @@ fn message<T: std::fmt::Debug>(outcome: Result<T, Failure>) -> String {
 fn on(cubes: usize, pes: usize) -> LaunchOptions {
     LaunchOptions { grid: Some([cubes, pes]), ..LaunchOptions::default() }
 }
+
+#[test]
+fn pages_show_the_messages_that_the_tests_see() {
+    let seen = [
+        include_str!("diagnostics/record.rs"),
+        include_str!("diagnostics/verify.rs"),
+        include_str!("diagnostics/host.rs"),
+    ]
+    .concat();
+    let pages = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/diagnostics");
+    let mut codes: Vec<&str> = seen.split("[KB").skip(1).filter_map(|s| s.get(..4)).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    assert_eq!(codes.len(), 34, "12 of recording, 10 of the checks, 11 of the host, and KB0502");
+    for code in codes.into_iter().filter(|&code| code != "0502") {
+        let page = std::fs::read_to_string(format!("{pages}/KB{code}.md")).unwrap();
+        assert!(page.starts_with(&format!("# KB{code}: ")), "the title of KB{code}");
+        let mut messages = 0;
+        for line in page.lines().filter(|l| l.starts_with("error[") || l.starts_with("warning[")) {
+            assert!(seen.contains(line), "KB{code} shows a message of its own: {line}");
+            messages += 1;
+        }
+        assert!(messages > 0, "KB{code} shows a message");
+    }
+}

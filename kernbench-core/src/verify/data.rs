@@ -139,8 +139,7 @@ fn check_overlaps(
     writes: &BTreeMap<TensorId, Vec<Write>>,
 ) -> Vec<Diagnostic> {
     let mut found = vec![];
-    // Every PE may write its own replica.
-    for (id, of) in writes.iter().filter(|(id, _)| !(facts.replicated)(**id)) {
+    for (id, of) in writes {
         let mut reach: Option<Write> = None;
         for w in of.iter().filter(|w| w.start < w.end) {
             if let Some(r) = reach

@@ -260,11 +260,15 @@ fn kb0209_overlapping_writes_without_data() {
 }
 
 #[test]
-fn kb0209_is_no_finding_for_replicas() {
-    let ctx = context().data(false);
-    let mut o = ctx.empty([4, 8], Placement::replicated().on(1, 2), "o").unwrap();
-    let done = ctx.launch("write", write { o: o.output(), base: 1.0, step: 0.0, rows: 4 }).unwrap();
-    assert_eq!(done.warnings, []);
+fn kb0209_holds_for_replicas_as_kb0502_does() {
+    let run = |data, step| {
+        let ctx = context().data(data);
+        let mut o = ctx.empty([4, 8], Placement::replicated().on(1, 2), "o").unwrap();
+        ctx.launch("write", write { o: o.output(), base: 1.0, step, rows: 4 })
+    };
+    assert_eq!(run(false, 0.0).unwrap().warnings[0].code, "KB0209");
+    assert_eq!(run(true, 0.0).unwrap().warnings, []);
+    assert_eq!(run(true, 1.0).unwrap_err().0[0].code, "KB0502");
 }
 
 #[test]
