@@ -1,6 +1,6 @@
 //! Benches: named problems with parameters, inputs, a launch and a check.
 //!
-//! A bench is a value of [`Bench`] in a table; the command line runs any table of them.
+//! A bench is a value of `Bench` in a table; the command line runs any table of them.
 
 mod params;
 
