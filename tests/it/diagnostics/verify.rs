@@ -9,7 +9,7 @@ use kernbench::prelude::*;
 #[kernel]
 fn chain(sends: usize, recvs: usize) {
     let x = tl::zeros::<f32>([1, 4]);
-    if tl::pe() % 2 == 0 {
+    if tl::pe().is_multiple_of(2) {
         for _ in 0..sends {
             tl::send(Dir::IntraE, x);
         }
