@@ -2,6 +2,7 @@
 
 mod host;
 mod record;
+mod shapes;
 mod verify;
 
 use kernbench::diag::{Diagnostic, Failure, Place};
@@ -55,6 +56,7 @@ fn on(cubes: usize, pes: usize) -> LaunchOptions {
 fn pages_show_the_messages_that_the_tests_see() {
     let seen = [
         include_str!("diagnostics/record.rs"),
+        include_str!("diagnostics/shapes.rs"),
         include_str!("diagnostics/verify.rs"),
         include_str!("diagnostics/host.rs"),
     ]

@@ -5,7 +5,7 @@ mod data;
 mod intrinsics;
 mod machine;
 
-use kernbench::core::host::{Context, LaunchOptions};
+use kernbench::host::{Context, LaunchOptions};
 use kernbench::ndarray::Array2;
 use kernbench::placement::{Placement, Split};
 use kernbench::prelude::*;

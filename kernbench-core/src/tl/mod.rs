@@ -11,6 +11,7 @@ mod intrinsics;
 mod launch;
 mod layout;
 mod memory_map;
+mod queues;
 mod recorder;
 mod scope;
 mod tile;

@@ -8,7 +8,7 @@ use super::turns::Turns;
 use super::view::{Mistake, Window};
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{
-    Expr, Fun, LinkId, Op, OpId, OpKind, Operand, PeId, PeProgram, SiteId, Sites, Source, Step, Tile, TileId,
+    Expr, Fun, Op, OpId, OpKind, Operand, PeId, PeProgram, SiteId, Sites, Source, Step, Tile, TileId,
 };
 use crate::placement::Holders;
 use crate::topology::PeAt;
@@ -214,7 +214,7 @@ pub(crate) fn broadcast(a: [u32; 2], b: [u32; 2]) -> Option<[u32; 2]> {
     Some([join(a[0], b[0])?, join(a[1], b[1])?])
 }
 
-fn bytes_of(ty: ElementType, [m, n]: [u32; 2]) -> u64 {
+pub(crate) fn bytes_of(ty: ElementType, [m, n]: [u32; 2]) -> u64 {
     // Two dimensions of 2^32 - 1 are past 64 bits together with the size of an element.
     (u64::from(m) * u64::from(n)).saturating_mul(u64::from(ty.bytes()))
 }
@@ -369,57 +369,5 @@ impl State {
         let seq = counter[dir as usize];
         counter[dir as usize] += 1;
         seq
-    }
-}
-
-impl Recorder {
-    /// The link to (`sending`) or from the neighbour in a direction; a mistake if there is none.
-    pub(crate) fn link(&self, s: &mut State, site: SiteId, dir: Dir, sending: bool) -> Option<LinkId> {
-        let links = &self.launch.links;
-        let link = if sending { links.send(self.pe, dir) } else { links.recv(self.pe, dir) };
-        if link.is_none() {
-            let have: Vec<&str> = Dir::ALL
-                .iter()
-                .filter(|&&d| if sending { links.send(self.pe, d) } else { links.recv(self.pe, d) }.is_some())
-                .map(|d| d.name())
-                .collect();
-            let PeAt { sip, cube, pe } = self.at;
-            s.mistake(self.pe, site, "KB0106", || {
-                Diagnostic::error(
-                    "KB0106",
-                    format!("PE {pe} of cube {cube} of SIP {sip} has no neighbour in direction `{dir}`"),
-                )
-                .help(match have[..] {
-                    [] => "launch on more PEs or cubes: this one has no neighbours".to_owned(),
-                    _ => format!(
-                        "it has neighbours in {}: leave the PEs at the edge out with an `if`",
-                        have.join(", ")
-                    ),
-                })
-            });
-        }
-        link
-    }
-
-    /// Whether a message fits a slot; a mistake with the numbers if not.
-    pub(crate) fn fits_slot(&self, s: &mut State, site: SiteId, ty: ElementType, shape: [u32; 2]) -> bool {
-        let bytes = bytes_of(ty, shape);
-        let slot = self.launch.slot_bytes;
-        if bytes > slot {
-            s.mistake(self.pe, site, "KB0107", || {
-                let row = u64::from(shape[1]) * u64::from(ty.bytes());
-                let d = Diagnostic::error(
-                    "KB0107",
-                    format!("a message of {} {ty} has {bytes} bytes, but a slot holds {slot} bytes", text(shape)),
-                );
-                match slot.checked_div(row) {
-                    Some(rows) if rows > 0 => d.help(format!(
-                        "send blocks of at most {rows} rows (`tl::slot_size()` gives a slot's bytes), or raise `slot_size` in ccl.yaml"
-                    )),
-                    _ => d.help("send smaller slices (`cols`), or raise `slot_size` in ccl.yaml"),
-                }
-            });
-        }
-        bytes <= slot
     }
 }

@@ -1,7 +1,7 @@
 //! Where data is: shards, placements, replicas.
 
 use super::{COLUMNS, ONE, context, floats, on};
-use kernbench::core::host::Context;
+use kernbench::host::Context;
 use kernbench::ndarray::Array2;
 use kernbench::placement::{Placement, Split};
 use kernbench::prelude::*;

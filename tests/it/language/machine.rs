@@ -1,7 +1,7 @@
 //! PEs together: ids, messages, barriers, scratch buffers, threads and issue modes.
 
 use super::{ONE, context, floats, on};
-use kernbench::core::host::{Context, LaunchOptions};
+use kernbench::host::{Context, LaunchOptions};
 use kernbench::ndarray::Array2;
 use kernbench::placement::Placement;
 use kernbench::prelude::*;
