@@ -271,10 +271,10 @@ impl Block {
         Block { start, len }
     }
 
-    /// One past the last index.
+    /// One past the last index; the largest `usize` if that is past it.
     #[must_use]
     pub const fn end(self) -> usize {
-        self.start + self.len
+        self.start.saturating_add(self.len)
     }
 
     /// Cuts the range into blocks of `n`, the last one shorter if `n` does not divide; none if `n` is 0.
@@ -286,7 +286,7 @@ impl Block {
     /// ```
     pub fn blocks(self, n: usize) -> impl Iterator<Item = Block> {
         let count = if n == 0 { 0 } else { self.len.div_ceil(n) };
-        (0..count).map(move |i| Block::new(self.start + i * n, n.min(self.len - i * n)))
+        (0..count).map(move |i| Block::new(self.start.saturating_add(i * n), n.min(self.len - i * n)))
     }
 }
 

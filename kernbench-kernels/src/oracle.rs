@@ -40,7 +40,8 @@ fn for_each_row(p: &Problem, q: &[f32], k: &[f32], v: &[f32], mut f: impl FnMut(
     }
 }
 
-/// Attention in f64. A row that sees no key is 0; NaN in a key that is seen makes the row NaN.
+/// Attention in f64. A row that sees no key, or whose scores are all -inf, is 0, as where a mask does it;
+/// NaN in a key that is seen makes the row NaN.
 #[must_use]
 pub fn attention(p: &Problem, q: &[f32], k: &[f32], v: &[f32]) -> Vec<f64> {
     let mut out = Vec::with_capacity(p.t_q * p.h_q * p.d);
@@ -58,7 +59,9 @@ pub fn attention(p: &Problem, q: &[f32], k: &[f32], v: &[f32]) -> Vec<f64> {
                 *o += w * f64::from(v);
             }
         }
-        if !weights.is_empty() {
+        if top == f64::NEG_INFINITY {
+            out[start..].fill(0.0);
+        } else {
             out[start..].iter_mut().for_each(|o| *o /= total);
         }
     });
@@ -85,6 +88,9 @@ pub fn plain<T: Float>(p: &Problem, q: &[f32], k: &[f32], v: &[f32]) -> Vec<f32>
                 *o += w * v;
             }
         }
+        if top == f32::NEG_INFINITY {
+            out[start..].fill(0.0);
+        }
         out[start..].iter_mut().for_each(|o| *o = round(*o));
     });
     out
@@ -109,6 +115,7 @@ mod tests {
     fn a_row_without_keys_is_zero_and_a_nan_key_shows() {
         let none = Problem { valid: 0, ..P };
         assert_eq!(attention(&none, &[1.0; 4], &[1.0; 2], &[1.0; 2]), [0.0; 4]);
+        assert_eq!(attention(&P, &[1.0; 4], &[f32::NEG_INFINITY; 2], &[1.0; 2]), [0.0; 4]);
         let out = attention(&P, &[1.0; 4], &[1.0, f32::NAN], &[1.0, 1.0]);
         assert_eq!(out[..2], [1.0, 1.0]);
         assert!(out[2].is_nan() && out[3].is_nan());

@@ -29,6 +29,12 @@ fn unreadable(path: &Path, what: &str, error: &io::Error) -> Failure {
 
 /// The bytes of a file; `what` says what it is, such as `topology file`.
 pub(super) fn read(path: &Path, what: &str) -> Result<Vec<u8>, Failure> {
+    // A device never ends; a pipe, as from `<(..)`, does.
+    use std::os::unix::fs::FileTypeExt;
+    if fs::metadata(path).is_ok_and(|m| m.file_type().is_char_device()) {
+        let d = Diagnostic::error("KB0613", format!("{what} `{}` is a device", name(path)));
+        return Err(d.help("name a file").into());
+    }
     fs::read(path).map_err(|error| unreadable(path, what, &error))
 }
 
@@ -42,7 +48,10 @@ pub(super) fn read_text(path: &Path, what: &str, session: &mut Session<'_>) -> R
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
             let line = 1 + error.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count();
-            let text = format!("{what} `{}` is not UTF-8 text: line {line}, byte {at} is not", name(path));
+            let text = format!(
+                "{what} `{}` is not UTF-8 text: line {line}, at byte {at} of the file, is not",
+                name(path)
+            );
             Err(Diagnostic::error("KB0614", text).help("save it as UTF-8").into())
         }
     }

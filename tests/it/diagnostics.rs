@@ -1,6 +1,7 @@
 //! Every mistake of recording, checking and the host: its message, and that the mended form passes.
 
 mod host;
+mod limits;
 mod record;
 mod shapes;
 mod verify;
@@ -55,6 +56,7 @@ fn on(cubes: usize, pes: usize) -> LaunchOptions {
 #[test]
 fn pages_show_the_messages_that_the_tests_see() {
     let seen = [
+        include_str!("diagnostics/limits.rs"),
         include_str!("diagnostics/record.rs"),
         include_str!("diagnostics/shapes.rs"),
         include_str!("diagnostics/verify.rs"),

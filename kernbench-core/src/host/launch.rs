@@ -26,6 +26,8 @@ pub struct LaunchOptions {
     pub scratch_bytes: Option<u32>,
     /// Whether values are computed; default: as the context. Without, what it stores becomes unreadable.
     pub data: Option<bool>,
+    /// The most ops of all PEs together; default: 67108864, which take about 10 GiB of the host's memory.
+    pub max_ops: Option<u64>,
     /// Only record and check: nothing is simulated, computed or logged.
     pub dry_run: bool,
     /// Ends in a stall when this much simulated time has passed since the launch.
@@ -133,6 +135,7 @@ impl State {
             links: self.links.clone(),
             tensors: self.tensor_states(),
             grid: self.grid(kernel, options)?,
+            max_ops: options.max_ops.unwrap_or(1 << 26),
             slot_bytes: u64::from(self.ccl.defaults.slot_size),
             scratch_bytes: self.scratch(options)?,
         });
@@ -219,6 +222,10 @@ impl State {
             let mut store = std::mem::take(&mut self.store);
             let outcome = exec::execute(&program, &mut store, self.launches, &facts);
             self.store = store;
+            if outcome.is_err() {
+                // What a launch that failed has stored is nobody's: later reads must not see it.
+                self.store.forget(&program);
+            }
             warnings.extend(outcome?);
         } else if self.data {
             self.store.forget(&program);

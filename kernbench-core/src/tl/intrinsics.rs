@@ -135,7 +135,16 @@ impl<'s> At<'s> {
             Axis::Rows => [range.len, 1],
             Axis::Cols => [1, range.len],
         });
-        self.produce(shape, |_, _, dst| Some(OpKind::Arange { dst, start: range.start as i32, axis }))
+        // The last position must fit as well.
+        let last = range.end().saturating_sub(usize::from(range.len > 0));
+        let Some((start, _)) = i32::try_from(range.start).ok().zip(i32::try_from(last).ok()) else {
+            self.mistake("KB0117", || {
+                Diagnostic::error("KB0117", format!("positions {} to {last} do not fit i32", range.start))
+                    .help(format!("count from the start of a block; positions end at {}", i32::MAX))
+            });
+            return Tile::new(self.rec(), POISON, shape);
+        };
+        self.produce(shape, |_, _, dst| Some(OpKind::Arange { dst, start, axis }))
     }
 
     #[inline]

@@ -21,6 +21,8 @@ pub struct Launch {
     pub grid: Grid,
     /// Bytes of an IPCQ slot.
     pub slot_bytes: u64,
+    /// The most ops of all PEs together.
+    pub max_ops: u64,
     /// Scratch bytes of each PE.
     pub scratch_bytes: u32,
 }

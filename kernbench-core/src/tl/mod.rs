@@ -46,7 +46,7 @@ pub trait Kernel: Sync {
 /// # Errors
 /// Every mistake the recording finds, one for each source place.
 pub fn record<K: Kernel>(kernel: &K, name: &str, launch: &Rc<Launch>) -> Result<Draft, Failure> {
-    let mut shared = Shared::default();
+    let mut shared = Shared { ops_left: launch.max_ops, ..Shared::default() };
     let mut pes: Vec<PeProgram> = vec![];
     for pe in launch.grid.pes(&launch.topology) {
         let recorder = Rc::new(Recorder::new(launch.clone(), pe, shared, pes.last()));

@@ -21,12 +21,14 @@ use std::rc::Rc;
 /// What the PEs of a launch share while they are recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
+    /// How many more ops the launch may have.
+    pub(crate) ops_left: u64,
     pub(crate) sites: Sites,
     pub(crate) findings: Findings,
     /// The holders nearest to another SIP, by who holds: there they do not depend on the PE that asks.
     pub(crate) nearest_abroad: FxHashMap<Holders, PeId>,
     /// Places of operators and slices that were wrong; only mistakes get here.
-    places: FxHashMap<(&'static str, u32, u32), &'static Source>,
+    pub(crate) places: FxHashMap<(&'static str, u32, u32), &'static Source>,
 }
 
 /// Records the ops of one PE.
@@ -251,8 +253,21 @@ impl State {
 
     #[inline]
     pub(crate) fn push(&mut self, kind: OpKind, site: SiteId) -> OpId {
-        self.program.ops.push(Op { kind, site, edge_end: 0 });
+        if self.shared.ops_left == 0 {
+            self.too_many_ops(site);
+        } else {
+            self.shared.ops_left -= 1;
+            self.program.ops.push(Op { kind, site, edge_end: 0 });
+        }
         OpId(self.program.ops.len() as u32 - 1)
+    }
+
+    #[cold]
+    fn too_many_ops(&mut self, site: SiteId) {
+        self.mistake(self.program.pe, site, "KB0116", || {
+            Diagnostic::error("KB0116", "the launch has more ops than it may have")
+                .help("work on larger blocks, split the work into several launches, or raise `max_ops`")
+        });
     }
 
     #[inline]
@@ -271,6 +286,10 @@ impl State {
         shape: [u32; 2],
         def: OpId,
     ) -> TileId {
+        if self.shared.ops_left == 0 {
+            self.too_many_ops(site);
+            return POISON;
+        }
         if !self.turns.is_innermost(turn) {
             let open = self.turns.innermost_site();
             let mut d = None;

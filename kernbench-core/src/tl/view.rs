@@ -73,7 +73,7 @@ impl Mistake {
 pub(crate) type Window = ([u32; 2], u32, u64);
 
 pub(crate) fn rows((shape, stride, offset): Window, r: Block) -> Result<Window, Mistake> {
-    let (start, end) = (r.start as u64, r.start as u64 + r.len as u64);
+    let (start, end) = (r.start as u64, r.end() as u64);
     if end > u64::from(shape[0]) {
         return Err(Mistake::Rows { start, end, have: shape[0] });
     }
@@ -81,7 +81,7 @@ pub(crate) fn rows((shape, stride, offset): Window, r: Block) -> Result<Window, 
 }
 
 pub(crate) fn cols((shape, stride, offset): Window, r: Block) -> Result<Window, Mistake> {
-    let (start, end) = (r.start as u64, r.start as u64 + r.len as u64);
+    let (start, end) = (r.start as u64, r.end() as u64);
     if end > u64::from(shape[1]) {
         return Err(Mistake::Cols { start, end, have: shape[1] });
     }
@@ -130,6 +130,9 @@ impl Raw {
     }
 
     fn local(self) -> Raw {
+        if self.local && self.shape == self.shard {
+            return self;
+        }
         let untouched = !self.local && self.shape == self.whole && self.stride == self.whole[1];
         let mistake = self.mistake.or((!untouched).then_some(Mistake::LocalOfPart));
         Raw { local: true, shape: self.shard, stride: self.shard[1], mistake, ..self }

@@ -22,6 +22,8 @@ pub(super) const PAGES: &[(&str, &str)] = pages![
     "KB0113"
     "KB0114"
     "KB0115"
+    "KB0116"
+    "KB0117"
     "KB0201"
     "KB0202"
     "KB0203"
