@@ -14,6 +14,8 @@ mod memory_map;
 mod queues;
 mod recorder;
 mod scope;
+#[allow(missing_docs)] // As `intrinsics`.
+mod steps;
 mod tile;
 mod turns;
 mod view;
