@@ -15,7 +15,10 @@ pub use kernbench_macros::{device, kernel};
 
 /// Everything a kernel and its host program need.
 pub mod prelude {
+    pub use kernbench_core::host::{Context, LaunchOptions, Tensor};
+    pub use kernbench_core::placement::{Placement, Split};
     pub use kernbench_core::prelude::*;
+    pub use kernbench_core::topology::Topology;
     pub use kernbench_macros::{device, kernel};
 }
 

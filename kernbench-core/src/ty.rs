@@ -185,25 +185,40 @@ pub enum Axis {
     Cols,
 }
 
-/// A direction of an IPCQ link, as its sender sees it.
+/// A direction of an IPCQ link, as its sender sees it. The default machine has links in the first three
+/// families; its meshes do not wrap, its ring of SIPs does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum Dir {
+    /// To the same PE of the cube to the north in the SIP's mesh of cubes.
     N,
+    /// To the same PE of the cube to the south.
     S,
+    /// To the same PE of the cube to the east.
     E,
+    /// To the same PE of the cube to the west.
     W,
+    /// To the PE to the north in the cube's grid of PEs (2 rows of 4: PE 0 to 3, then 4 to 7).
     IntraN,
+    /// To the PE to the south in the cube.
     IntraS,
+    /// To the PE to the east in the cube.
     IntraE,
+    /// To the PE to the west in the cube.
     IntraW,
+    /// To the same cube and PE of the SIP to the north.
     GlobalN,
+    /// To the same cube and PE of the SIP to the south.
     GlobalS,
+    /// To the same cube and PE of the SIP to the east.
     GlobalE,
+    /// To the same cube and PE of the SIP to the west.
     GlobalW,
+    /// To the parent in a tree of ranks.
     Parent,
+    /// To the left child in a tree of ranks.
     ChildLeft,
+    /// To the right child in a tree of ranks.
     ChildRight,
 }
 

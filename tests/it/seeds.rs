@@ -107,13 +107,8 @@ fn inter_cube(run: &Run) -> usize {
 
 /// The listing and the logical log of a run.
 fn texts(run: &Run) -> String {
-    let topology = run.ctx.topology();
-    let position = |pe| {
-        let at = topology.machine().at(pe);
-        [at.sip, at.cube, at.pe]
-    };
     let log = run.ctx.op_log();
-    format!("{}\n{}", log.launches[0].program.listing(&position), log.logical())
+    format!("{}\n{}", run.ctx.listing(&log.launches[0].program), log.logical())
 }
 
 /// Listing and log hold no line numbers of the kernels: an edit above must not touch snapshots.

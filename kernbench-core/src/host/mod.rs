@@ -249,6 +249,17 @@ impl Context {
         self.shared.borrow().verify(draft, options)
     }
 
+    /// The text form of a program on this machine: see [`Program::listing`].
+    #[must_use]
+    pub fn listing(&self, program: &Program) -> String {
+        let topology = self.topology();
+        let position = |pe| {
+            let at = topology.machine().at(pe);
+            [at.sip, at.cube, at.pe]
+        };
+        program.listing(&position).to_string()
+    }
+
     /// What all launches did, in order.
     #[must_use]
     pub fn op_log(&self) -> Ref<'_, OpLog> {

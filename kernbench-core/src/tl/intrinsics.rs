@@ -37,7 +37,11 @@ impl<'s> At<'s> {
                     s.push(kind, site);
                     id
                 }
-                None => POISON,
+                None => {
+                    // No op writes the tile: a memory map must not show it.
+                    s.program.tiles.pop();
+                    POISON
+                }
             }
         });
         Tile::new(rec, id, shape)

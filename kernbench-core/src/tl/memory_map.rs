@@ -54,7 +54,7 @@ pub(crate) fn report_overflow(state: &mut State, peak: u64, capacity: u32, tcm: 
             format!("the kernel needs {peak} bytes of scratch at once, but a PE has {capacity} bytes:{map}"),
         )
         .help(match peak.next_multiple_of(1024) {
-            more if more <= tcm => format!("use smaller blocks or fewer `buffers`, open scopes later, or launch with `scratch_bytes: Some({more})`"),
+            more if more <= tcm => format!("use smaller blocks or fewer `buffers`, open scopes later, or launch with `scratch_bytes: Some({more})` (`--scratch {more}`)"),
             _ => format!("use smaller blocks or fewer `buffers`, or open scopes later: all of a PE's TCM is {tcm} bytes"),
         })
     });

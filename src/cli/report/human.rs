@@ -115,7 +115,7 @@ fn where_it_went(rows: &[Row]) -> String {
         vec![time(r.ps), share(r.share_ppm), format!("{}x", r.count), what(r), place]
     };
     let shown: Vec<_> = rows.iter().take(ROWS).map(row).collect();
-    let mut text = "where the time went (the parts sum to the latency)\n".to_owned();
+    let mut text = "where the time went: the critical path (its parts sum to the latency)\n".to_owned();
     text += &table(&[], &shown, &[0, 1, 2]);
     let rest = rows.iter().skip(ROWS);
     let (n, ps, ppm) = rest.fold((0, 0, 0), |(n, ps, ppm), r| (n + 1, ps + r.ps, ppm + r.share_ppm));

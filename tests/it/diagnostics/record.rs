@@ -273,7 +273,7 @@ fn kb0203_scratch_overflows() {
     }
     let ctx = context();
     let run = |n, buffers| ctx.launch_with("big", big { n, buffers }, &on(1, 8));
-    insta::assert_snapshot!(message(run(256, 3)), @r#"
+    insta::assert_snapshot!(message(run(256, 3)), @"
     error[KB0203]: the kernel needs 1441792 bytes of scratch at once, but a PE has 1048576 bytes (and 7 more PEs):
       kernel        1441792 B
         acc                  262144 B  f32[256, 256]
@@ -281,8 +281,8 @@ fn kb0203_scratch_overflows() {
         k                    262144 B  f32[256, 256]
         p                    131072 B  f16[256, 256]
       --> record.rs:L:C: `acc`
-      help: use smaller blocks or fewer `buffers`, open scopes later, or launch with `scratch_bytes: Some(1441792)`
-    "#);
+      help: use smaller blocks or fewer `buffers`, open scopes later, or launch with `scratch_bytes: Some(1441792)` (`--scratch 1441792`)
+    ");
     insta::assert_snapshot!(message(run(4096, 3)), @r#"
     error[KB0203]: the kernel needs 23068672 bytes of scratch at once, but a PE has 1048576 bytes (and 7 more PEs):
       kernel       23068672 B
