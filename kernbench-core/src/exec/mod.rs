@@ -16,7 +16,7 @@ mod tiles;
 
 use crate::diag::{Diagnostic, Failure};
 use crate::ir::{LinkId, PeId, Program, TensorId};
-use crate::store::{Store, Version, Writer, runs};
+use crate::store::{Store, Version, Writer};
 use crate::ty::Group;
 use findings::{CONFLICT, DEADLOCK, Finding, Findings, Rectangle};
 use pe::{Pe, Pending, Status};
@@ -122,7 +122,7 @@ fn apply(
     let mut at = 0;
     let (mut place, mut writer) = (Rectangle::default(), None);
     let cols = store.row_len(access.tensor);
-    for run in runs(access) {
+    for run in access.runs() {
         let target = bytes_of(&run);
         let new = &pending.bytes[at..at + target.len()];
         at += target.len();

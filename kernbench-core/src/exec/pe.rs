@@ -8,7 +8,7 @@ use super::round::{self, is_float};
 use super::steps;
 use super::tiles::{Lanes, Scratch, Values};
 use crate::ir::{Access, AccessId, LinkId, OpId, OpKind, PeProgram, TileId};
-use crate::store::{Store, Version, Writer, runs};
+use crate::store::{Store, Version, Writer};
 use crate::ty::{Axis, Group, Scalar};
 use rustc_hash::FxHashMap;
 
@@ -309,7 +309,7 @@ impl<'p> Pe<'p> {
         let (mut unwritten, mut stale, mut other) = (Rectangle::default(), Rectangle::default(), None);
         let replicated = (options.replicated)(access.tensor);
         let cols = store.row_len(access.tensor);
-        for run in runs(access) {
+        for run in access.runs() {
             for (range, version) in store.versions(access.tensor, run) {
                 match version {
                     None => unwritten.add(&range, cols),

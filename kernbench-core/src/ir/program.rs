@@ -110,19 +110,16 @@ pub struct Access {
 }
 
 impl Access {
-    /// Calls `f` with each range of consecutive elements, in order.
-    pub fn runs(&self, mut f: impl FnMut(std::ops::Range<u64>)) {
+    /// The ranges of consecutive elements, in order.
+    pub fn runs(&self) -> impl Iterator<Item = std::ops::Range<u64>> + use<> {
         let [rows, cols] = self.shape.map(u64::from);
-        if rows == 0 || cols == 0 {
-            return;
-        }
-        if u64::from(self.stride) == cols {
-            return f(self.offset..self.offset + rows * cols);
-        }
-        for i in 0..rows {
-            let start = self.offset + i * u64::from(self.stride);
-            f(start..start + cols);
-        }
+        let (offset, stride) = (self.offset, u64::from(self.stride));
+        let (count, len) = match rows * cols {
+            0 => (0, 0),
+            n if stride == cols || rows == 1 => (1, n),
+            _ => (rows, cols),
+        };
+        (0..count).map(move |i| offset + i * stride..offset + i * stride + len)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Changes of versions that move no values.
 
-use super::{Store, runs};
+use super::Store;
 use crate::ir::{AccessId, OpId, OpKind, PeId, PeProgram, Program, TensorId};
 use std::ops::Range;
 
@@ -45,7 +45,7 @@ impl Store {
         let parts = pe.transfers_of(access);
         if parts.is_empty() {
             // A program built by hand may say nothing of slices: then the PE's own has it.
-            for run in runs(pe.access(access)) {
+            for run in pe.access(access).runs() {
                 t.versions.store(run, launch, pe.pe, op, pe.pe);
             }
         }
@@ -65,7 +65,7 @@ impl Store {
                 let Some(t) = self.get_mut(access.tensor) else { continue };
                 let poison = super::poison_byte(t.ty);
                 let size = t.ty.bytes() as usize;
-                for run in runs(access) {
+                for run in access.runs() {
                     t.versions.forget(run.clone());
                     t.bytes_mut()[run.start as usize * size..run.end as usize * size].fill(poison);
                 }

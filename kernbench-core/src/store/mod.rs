@@ -6,13 +6,10 @@
 //!
 //! Invariant: without data no bytes are allocated; with data none are before they are asked for.
 
-mod access;
 mod changes;
 mod versions;
 
 pub use versions::{Version, Writer};
-
-pub(crate) use access::runs;
 
 use crate::ir::{PeId, TensorId};
 use crate::ty::ElementType;

@@ -22,7 +22,12 @@ pub(super) fn check(program: &Program, facts: &Facts<'_>) -> Vec<Diagnostic> {
             if let OpKind::Store { access, .. } = op.kind {
                 let access = pe.access(access);
                 let of = writes.entry(access.tensor).or_default();
-                access.runs(|r| of.push(Write { start: r.start, end: r.end, pe: pe.pe, site: op.site }));
+                of.extend(access.runs().map(|r| Write {
+                    start: r.start,
+                    end: r.end,
+                    pe: pe.pe,
+                    site: op.site,
+                }));
             }
         }
     }
@@ -87,14 +92,8 @@ fn check_reads(
                 let mine = of.iter().filter(|w| own.is_none_or(|pe| w.pe == pe) && w.start < w.end);
                 mine.map(|w| w.start..w.end).collect()
             });
-            let mut missing: Option<Range<u64>> = None;
-            access.runs(|r| {
-                for gap in set.gaps(&r) {
-                    if missing.is_none() && !(facts.written)(id, gap.clone()) {
-                        missing = Some(gap);
-                    }
-                }
-            });
+            let missing: Option<Range<u64>> =
+                access.runs().find_map(|r| set.gaps(&r).find(|gap| !(facts.written)(id, gap.clone())));
             if let Some(gap) = missing
                 && is_new("KB0205", op.site, pe.pe, found.len())
             {
@@ -122,14 +121,13 @@ fn check_reads(
 }
 
 fn stale(writes: &[Write], access: &Access, pe: PeId) -> Option<Write> {
-    let mut other = None;
-    if writes.iter().any(|w| w.pe != pe) {
-        access.runs(|r| {
-            let until = writes.partition_point(|w| w.start < r.end);
-            other = other.or_else(|| writes[..until].iter().find(|w| w.pe != pe && w.end > r.start).copied());
-        });
+    if writes.iter().all(|w| w.pe == pe) {
+        return None;
     }
-    other
+    access.runs().find_map(|r| {
+        let until = writes.partition_point(|w| w.start < r.end);
+        writes[..until].iter().find(|w| w.pe != pe && w.end > r.start).copied()
+    })
 }
 
 /// Without data, two PEs that write the same range cannot be compared: a warning.

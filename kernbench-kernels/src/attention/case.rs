@@ -14,20 +14,21 @@ const fn param(key: &'static str, default: &'static str, about: &'static str) ->
     Param { key, default, about }
 }
 
+// What both benches take.
+const H_Q: Param = param("h_q", "32", "query heads; a multiple of h_kv");
+const H_KV: Param = param("h_kv", "8", "key/value heads");
+const D: Param = param("d", "128", "head size");
+const VALID: Param = param("valid", "auto", "keys that count, the rest is padding; auto: all");
+const KV_PER_CUBE: Param =
+    param("kv_per_cube", "1", "whole KV heads each cube owns: 1, 2, 4 or 8 on the default machine");
+const SCALE: Param = param("scale", "auto", "factor of the scores; auto: 1/sqrt(d)");
+const DTYPE: Param = param("dtype", "f16", "element type: f16, bf16 or f32");
+
 /// Decode of one token of a Llama-3-8B layer by default.
 pub const DECODE_SHORT: Bench = Bench {
     name: "gqa-decode-short",
     about: "grouped-query attention of one new token per head, whole KV heads per cube",
-    params: &[
-        param("h_q", "32", "query heads; a multiple of h_kv"),
-        param("h_kv", "8", "key/value heads"),
-        param("d", "128", "head size"),
-        param("s_kv", "8192", "keys of each head"),
-        param("valid", "auto", "keys that count, the rest is padding; auto: all"),
-        param("kv_per_cube", "1", "whole KV heads each cube owns: 1, 2, 4 or 8 on the default machine"),
-        param("scale", "auto", "factor of the scores; auto: 1/sqrt(d)"),
-        param("dtype", "f16", "element type: f16, bf16 or f32"),
-    ],
+    params: &[H_Q, H_KV, D, param("s_kv", "8192", "keys of each head"), VALID, KV_PER_CUBE, SCALE, DTYPE],
     inputs,
     run,
 };
@@ -37,16 +38,16 @@ pub const PREFILL_SHORT: Bench = Bench {
     name: "gqa-prefill-short",
     about: "grouped-query attention of a prompt, whole KV heads per cube",
     params: &[
-        param("h_q", "32", "query heads; a multiple of h_kv"),
-        param("h_kv", "8", "key/value heads"),
-        param("d", "128", "head size"),
+        H_Q,
+        H_KV,
+        D,
         param("t_q", "128", "queries of each head"),
         param("s_kv", "128", "keys of each head"),
         param("causal", "true", "query i sees keys up to i"),
-        param("valid", "auto", "keys that count, the rest is padding; auto: all"),
-        param("kv_per_cube", "1", "whole KV heads each cube owns: 1, 2, 4 or 8 on the default machine"),
-        param("scale", "auto", "factor of the scores; auto: 1/sqrt(d)"),
-        param("dtype", "f16", "element type: f16, bf16 or f32"),
+        VALID,
+        KV_PER_CUBE,
+        SCALE,
+        DTYPE,
     ],
     inputs,
     run,
