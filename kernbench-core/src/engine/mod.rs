@@ -41,14 +41,18 @@ use sim::Simulation;
 use std::sync::atomic::AtomicBool;
 
 /// How exactly bytes are moved; reports name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fidelity {
     /// A transfer holds each edge for all its bytes at once; exact without contention, for sweeps.
+    #[default]
     Message,
 }
 
 impl Fidelity {
+    /// All there are, the default first.
+    pub const ALL: [Fidelity; 1] = [Fidelity::Message];
+
     /// The name in reports and on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -104,7 +108,7 @@ impl Options<'_> {
             start_ps: 0,
             max_ps: None,
             slots: SlotConfig::default(),
-            fidelity: Fidelity::Message,
+            fidelity: Fidelity::default(),
             cancel: None,
         }
     }

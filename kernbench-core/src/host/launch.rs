@@ -3,7 +3,7 @@
 use super::state::{State, ring_bytes};
 use crate::ccl::Backpressure;
 use crate::diag::{Diagnostic, Failure};
-use crate::engine::{self, SlotConfig};
+use crate::engine::{self, Fidelity, SlotConfig};
 use crate::exec;
 use crate::ir::{Draft, PeId, Program, TensorId};
 use crate::log::LaunchLog;
@@ -22,6 +22,8 @@ pub struct LaunchOptions {
     pub grid: Option<[usize; 2]>,
     /// When a PE issues its next op; default: the machine's.
     pub issue: Option<IssueMode>,
+    /// How exactly bytes are moved; default: [`Fidelity::default`].
+    pub fidelity: Option<Fidelity>,
     /// Scratch bytes of each PE; default: the machine's, 1 MiB.
     pub scratch_bytes: Option<u32>,
     /// Whether values are computed; default: as the context. Without, what it stores becomes unreadable.
@@ -242,7 +244,7 @@ impl State {
             submitted_ps: start_ps - overhead_ps,
             issue,
             slots: self.ccl.defaults.buffer_kind,
-            fidelity: engine::Fidelity::Message,
+            fidelity: options.fidelity.unwrap_or_default(),
         });
         Ok(Launched {
             index,

@@ -25,7 +25,7 @@ fn alone(topology: &Topology, issuer: Issuer, home: PeId, mut addr: u64, bytes: 
         let transfer =
             Transfer { addr, home, run_bytes, runs: 1, stride_bytes: run_bytes, ..Transfer::default() };
         let flow = Flow { issuer, transfer, start_ps: 0 };
-        time += traffic(topology, &[flow], Fidelity::Message)[0].end_ps;
+        time += traffic(topology, &[flow], Fidelity::default())[0].end_ps;
         addr += u64::from(run_bytes);
         left -= u64::from(run_bytes);
     }
