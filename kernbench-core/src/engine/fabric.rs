@@ -9,7 +9,6 @@ use rustc_hash::FxHashMap;
 /// The part of a topology that time depends on.
 pub(crate) trait Fabric {
     fn machine(&self) -> &Machine;
-    fn edge_count(&self) -> usize;
     fn wire(&self, edge: EdgeId) -> &Wire;
     fn overhead_ps(&self, node: NodeId) -> Ps;
     /// Whether a node gathers all flits of a transfer before it releases the first.
@@ -27,9 +26,6 @@ pub(crate) trait Fabric {
 impl Fabric for Topology {
     fn machine(&self) -> &Machine {
         self.machine()
-    }
-    fn edge_count(&self) -> usize {
-        self.edge_count()
     }
     fn wire(&self, edge: EdgeId) -> &Wire {
         self.wire(edge)
@@ -66,17 +62,33 @@ impl Fabric for Topology {
     }
 }
 
-/// One edge of a path and the node it leads to.
+/// One edge of a path, the node it leaves and the node it leads to. Edges and nodes are numbered in
+/// the order in which paths came to use them, so that the state of those in use lies together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hop {
     pub edge: u32,
+    /// The node it leaves.
+    pub node: u32,
+    /// What that node's worker takes for the first flit of a transfer; 0 where there is no worker.
+    pub decode_ps: Ps,
     /// Bytes per microsecond; 0 on a command edge.
     pub per_us: u64,
     pub flit_ps: Ps,
     pub propagation_ps: Ps,
     /// Overhead of the node arrived at; 0 for the sink.
     pub overhead_ps: Ps,
-    pub gathers: bool,
+    pub end: End,
+}
+
+/// What the node is that a hop leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// One that passes flits on.
+    Node,
+    /// One that gathers all flits of a transfer before it passes the first one on.
+    Gather,
+    /// The end of the path.
+    Sink,
 }
 
 impl Hop {
@@ -110,15 +122,27 @@ pub(super) enum Purpose {
     Host,
 }
 
-/// Paths by their ends. The map is only ever looked up.
+/// Paths by their ends. The maps are only ever looked up.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
     pub hops: Vec<Hop>,
     pub paths: Vec<Path>,
     index: FxHashMap<(Purpose, PeId, PeId), PathId>,
+    edges: FxHashMap<EdgeId, u32>,
+    nodes: FxHashMap<NodeId, u32>,
 }
 
 impl Paths {
+    /// How many edges the paths use.
+    pub fn edges(&self) -> usize {
+        self.edges.len()
+    }
+
+    /// How many nodes the paths leave.
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
     pub fn get(&mut self, fabric: &dyn Fabric, purpose: Purpose, from: PeId, to: PeId) -> PathId {
         if let Some(&id) = self.index.get(&(purpose, from, to)) {
             return id;
@@ -139,17 +163,27 @@ impl Paths {
 
     fn compile(&mut self, fabric: &dyn Fabric, route: &Route) -> PathId {
         let first = self.hops.len() as u32;
+        let mut decode_ps = 0;
         for (i, &edge) in route.edges.iter().enumerate() {
             let wire = fabric.wire(edge);
-            let sink = i + 1 == route.edges.len();
+            let end = match i + 1 == route.edges.len() {
+                true => End::Sink,
+                false if fabric.gathers(wire.to) => End::Gather,
+                false => End::Node,
+            };
+            let overhead_ps = if end == End::Sink { 0 } else { fabric.overhead_ps(wire.to) };
+            let (edges, nodes) = (self.edges.len() as u32, self.nodes.len() as u32);
             self.hops.push(Hop {
-                edge: edge.0,
+                edge: *self.edges.entry(edge).or_insert(edges),
+                node: *self.nodes.entry(wire.from).or_insert(nodes),
+                decode_ps,
                 per_us: wire.rate.map_or(0, |r| r.per_us),
                 flit_ps: wire.flit_ps,
                 propagation_ps: wire.propagation_ps,
-                overhead_ps: if sink { 0 } else { fabric.overhead_ps(wire.to) },
-                gathers: !sink && fabric.gathers(wire.to),
+                overhead_ps,
+                end,
             });
+            decode_ps = if end == End::Node { overhead_ps } else { 0 };
         }
         self.paths.push(Path { first, len: route.edges.len() as u32, empty_ps: route.response_ps() });
         PathId(self.paths.len() as u32 - 1)

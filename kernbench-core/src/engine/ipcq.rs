@@ -148,7 +148,7 @@ impl<W: Wires> Simulation<'_, W> {
         self.pes[p].channel_busy = true;
         let id = self.id(p, op);
         let path = self.paths.path(path);
-        self.wires.start(&mut self.queue, id, path, Load::message(bytes), Sink::Pe, now);
+        self.wires.start(&self.paths, id, path, Load::message(bytes), Sink::Pe, now);
     }
 
     /// The last flit of a send has left its PE.

@@ -12,6 +12,7 @@ mod barrier;
 mod blocked;
 mod cost;
 mod fabric;
+mod flit;
 mod hbm;
 mod ipcq;
 mod message;
@@ -36,6 +37,7 @@ use crate::topology::{BufferKind, IssueMode, Machine, Topology};
 
 use crate::units::Ps;
 use fabric::Fabric;
+use flit::FlitWires;
 use message::MessageWires;
 use sim::Simulation;
 use std::sync::atomic::AtomicBool;
@@ -44,19 +46,22 @@ use std::sync::atomic::AtomicBool;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fidelity {
-    /// A transfer holds each edge for all its bytes at once; exact without contention, for sweeps.
+    /// Exactly the result of moving every flit on its own.
     #[default]
+    Flit,
+    /// A transfer holds each edge for all its bytes at once; exact without contention, for sweeps.
     Message,
 }
 
 impl Fidelity {
     /// All there are, the default first.
-    pub const ALL: [Fidelity; 1] = [Fidelity::Message];
+    pub const ALL: [Fidelity; 2] = [Fidelity::Flit, Fidelity::Message];
 
     /// The name in reports and on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Fidelity::Flit => "flit",
             Fidelity::Message => "message",
         }
     }
@@ -124,10 +129,11 @@ pub fn simulate(topology: &Topology, program: &Program, options: &Options) -> Re
 }
 
 fn simulate_on(fabric: &dyn Fabric, program: &Program, options: &Options) -> Result<Timing, Box<Stall>> {
+    let (machine, ids) = (fabric.machine(), program.op_count());
     match options.fidelity {
+        Fidelity::Flit => Simulation::new(fabric, program, options, FlitWires::new(machine, ids)).run(),
         Fidelity::Message => {
-            let wires = MessageWires::new(fabric.machine(), fabric.edge_count(), program.op_count());
-            Simulation::new(fabric, program, options, wires).run()
+            Simulation::new(fabric, program, options, MessageWires::new(machine, ids)).run()
         }
     }
 }

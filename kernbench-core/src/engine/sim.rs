@@ -9,7 +9,7 @@ use super::queue::{Event, EventKind, Queue};
 use super::stall::{Reason, Stall};
 use super::state::{ENGINES, PENDING, Pe, Wait};
 use super::timing::{Cause, OpRef, PeTiming, Timing};
-use super::wires::{Arrival, Load, Sink, Wires};
+use super::wires::{Arrival, Load, Notice, Progress, Sink, Wires};
 use crate::ir::{Engine, OpId, OpKind, PeProgram, Program};
 use crate::topology::{IssueMode, Machine};
 use crate::units::Ps;
@@ -77,16 +77,27 @@ impl<'a, W: Wires> Simulation<'a, W> {
     pub fn drain(mut self) -> Result<Timing, Box<Stall>> {
         let most = self.options.max_ps.unwrap_or(Ps::MAX);
         let limit = self.options.start_ps.saturating_add(most);
-        while let Some(event) = self.queue.pop() {
+        loop {
             self.events += 1;
-            if event.time > limit {
-                return Err(Stall::of(&self, Reason::TimeLimit(most), limit));
-            }
             if self.events.is_multiple_of(CANCEL_STRIDE)
                 && self.options.cancel.is_some_and(|c| c.load(Ordering::Relaxed))
             {
-                return Err(Stall::of(&self, Reason::Cancelled, event.time));
+                return Err(Stall::of(&self, Reason::Cancelled, self.end));
             }
+            // What PEs do at an instant comes before what happens on the wires at it.
+            let next = self.queue.next_ps();
+            match self.wires.run(&self.paths, next.min(limit.saturating_add(1))) {
+                Progress::Told(id, notice) => {
+                    self.told(id, notice);
+                    continue;
+                }
+                Progress::Paused => continue,
+                Progress::Idle => {}
+            }
+            if next > limit && !(next == Ps::MAX && self.wires.is_idle()) {
+                return Err(Stall::of(&self, Reason::TimeLimit(most), limit));
+            }
+            let Some(event) = self.queue.pop() else { break };
             self.handle(event);
         }
         if self.completed < self.program.op_count() {
@@ -111,17 +122,20 @@ impl<'a, W: Wires> Simulation<'a, W> {
             EventKind::Visible => self.visible(p, op, event.time),
             EventKind::Poll => self.take_channel(p, op, event.time),
             EventKind::Ready => self.ready(p, op, event.time),
-            EventKind::Head => {
-                let notice = self.wires.event(&mut self.queue, &self.paths, event);
-                if let Some(left) = notice.left_ps
-                    && matches!(self.kind(p, op), OpKind::Send { .. })
-                {
-                    self.queue.push(left, EventKind::Left, event.id);
-                }
-                if let Some(arrival) = notice.arrival {
-                    self.arrived(p, op, arrival);
-                }
-            }
+            // Heads travel in a queue of their own.
+            EventKind::Head => {}
+        }
+    }
+
+    fn told(&mut self, id: u32, notice: Notice) {
+        let (p, op) = self.locate(id);
+        if let Some(left) = notice.left_ps
+            && matches!(self.kind(p, op), OpKind::Send { .. })
+        {
+            self.queue.push(left, EventKind::Left, id);
+        }
+        if let Some(arrival) = notice.arrival {
+            self.arrived(p, op, arrival);
         }
     }
 
@@ -134,7 +148,7 @@ impl<'a, W: Wires> Simulation<'a, W> {
             message_wait_ps: pe.message_wait,
         });
         let start_ps = self.options.start_ps;
-        Timing { start_ps, end_ps: self.end, pes: pes.collect(), events: self.events }
+        Timing { start_ps, end_ps: self.end, pes: pes.collect(), events: self.events + self.wires.events() }
     }
 
     pub fn locate(&self, id: u32) -> (usize, OpId) {
@@ -324,7 +338,7 @@ impl<'a, W: Wires> Simulation<'a, W> {
             let path = self.dma_path(p, op);
             let id = self.id(p, op);
             let sink = Sink::Hbm(transfer.home);
-            self.wires.start(&mut self.queue, id, path, Load::from(transfer), sink, at);
+            self.wires.start(&self.paths, id, path, Load::from(transfer), sink, at);
             return;
         }
         self.at(p, op, at, EventKind::Done);

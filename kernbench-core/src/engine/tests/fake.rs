@@ -109,9 +109,6 @@ impl Fabric for Line {
     fn machine(&self) -> &Machine {
         &self.machine
     }
-    fn edge_count(&self) -> usize {
-        self.wires.len()
-    }
     fn wire(&self, edge: EdgeId) -> &Wire {
         &self.wires[edge.0 as usize]
     }

@@ -111,7 +111,7 @@ fn the_order_in_which_pes_begin_does_not_show() {
         let program = random(seed, 6);
         let options = options(&line);
         let run = |order: [usize; 6]| {
-            let wires = MessageWires::new(&line.machine, line.edge_count(), program.op_count());
+            let wires = FlitWires::new(&line.machine, program.op_count());
             let mut sim = Simulation::new(&line, &program, &options, wires);
             order.into_iter().for_each(|p| sim.begin(p));
             sim.drain().unwrap_or_else(|s| panic!("{s}"))

@@ -1,0 +1,370 @@
+//! Fidelity `flit`: exactly the result of moving every flit on its own (rules 1 to 4, 8 and 9).
+//!
+//! Flits travel in trains: runs of a transfer's flits whose arrivals at a node are a few equally
+//! spaced sequences. When the first flit of a train arrives, all of it is booked on the edge as if
+//! nobody else came, in closed form, and the train that results goes on to the next node. If somebody
+//! does come before the last flit has arrived, and is in the way, the train is *cut* at the first flit
+//! that comes after the newcomer: what was booked for the flits from there on, here and further along
+//! the path, has not happened yet and is taken back, and they arrive again as a train of their own.
+//! Where several trains want an edge at once, each lets one flit go at a time, which then travels
+//! alone; so traffic that never meets costs an event for each train and hop, and traffic that always
+//! does, one for each flit and hop.
+//!
+//! **Invariant:** everything is handled in the order (time, transfer, flit), and what is booked later
+//! than now can be taken back. A flit that travels alone has no future: it is only ever booked when it
+//! arrives. So the result is that of the plain engine in `tests/flits.rs`, to the picosecond.
+
+mod bookings;
+mod flight;
+mod memory;
+mod train;
+mod wheel;
+
+use super::fabric::{End, Hop, Path, Paths};
+use super::hbm::Channels;
+use super::wires::{Arrival, Load, Notice, Progress, STRIDE, Sink, Wires};
+use crate::topology::{Hbm, Machine};
+use crate::units::Ps;
+use bookings::{Bookings, Leg, State};
+use flight::Flight;
+use rustc_hash::FxHashMap;
+use train::Train;
+use wheel::{Entry, Wheel};
+
+/// What happens to a leg; else to a flit.
+const LEG: u32 = 1 << 31;
+/// The flit is a short one.
+const SHORT: u32 = 1 << 30;
+
+/// What the time of a transfer alone depends on: path, address in a row of channels, and load.
+type Shape = (u32, u64, u64, u64, u64);
+
+/// A flit at a node, about to take a hop.
+#[derive(Clone, Copy)]
+struct Flit {
+    id: u32,
+    number: u32,
+    hop: u32,
+    short: bool,
+}
+
+/// The state of all edges and nodes in use and of the transfers on them.
+#[derive(Debug)]
+pub(super) struct FlitWires {
+    flit_bytes: u64,
+    hbm: Hbm,
+    channels: Channels,
+    idle_channels: Vec<Ps>,
+    flights: Vec<Flight>,
+    unused: Vec<u32>,
+    /// The place in `flights` by transfer id.
+    place: Vec<u32>,
+    bookings: Bookings,
+    /// The edge of each hop of the paths, and what is at its end.
+    steps: Vec<(u32, End)>,
+    wheel: Wheel,
+    /// Times of transfers alone; only ever looked up.
+    alone: FxHashMap<Shape, Ps>,
+    events: u64,
+}
+
+impl FlitWires {
+    /// Idle wires for transfer ids below `ids`.
+    pub fn new(machine: &Machine, ids: usize) -> Self {
+        FlitWires {
+            flit_bytes: machine.flit_bytes,
+            hbm: machine.hbm,
+            channels: Channels::new(machine),
+            idle_channels: vec![0; machine.hbm.channels as usize],
+            flights: vec![],
+            unused: vec![],
+            place: vec![0; ids],
+            bookings: Bookings::default(),
+            steps: vec![],
+            wheel: Wheel::new(machine.hbm.burst_ps / 8),
+            alone: FxHashMap::default(),
+            events: 0,
+        }
+    }
+
+    fn flight(&mut self, id: u32) -> &mut Flight {
+        &mut self.flights[self.place[id as usize] as usize]
+    }
+}
+
+impl Wires for FlitWires {
+    fn start(&mut self, paths: &Paths, id: u32, path: Path, load: Load, sink: Sink, at: Ps) {
+        let known = self.steps.len();
+        for hop in &paths.hops[known..] {
+            self.steps.push((hop.edge, hop.end));
+            self.bookings.grow(hop);
+        }
+        let mut flight = Flight::new(path, load, sink, at, self.flit_bytes);
+        let row = self.flit_bytes * u64::from(self.hbm.channels);
+        let shape = (path.first, load.addr % row, load.run_bytes, load.runs, load.stride_bytes);
+        flight.alone_ps = *self.alone.entry(shape).or_insert_with(|| {
+            flight.alone(paths, &self.hbm, self.flit_bytes, &mut self.idle_channels)
+        });
+        let train = flight.train(at);
+        let place = match self.unused.pop() {
+            Some(place) => {
+                flight.legs = std::mem::take(&mut self.flights[place as usize].legs);
+                self.flights[place as usize] = flight;
+                place
+            }
+            None => {
+                self.flights.push(flight);
+                self.flights.len() as u32 - 1
+            }
+        };
+        self.place[id as usize] = place;
+        self.arrive(id, path.first, train, false);
+    }
+
+    fn run(&mut self, paths: &Paths, until: Ps) -> Progress {
+        for _ in 0..STRIDE {
+            let Some(entry) = self.wheel.pop(until) else { return Progress::Idle };
+            self.events += 1;
+            let id = entry.id;
+            let notice = if entry.what & LEG != 0 {
+                self.leg(paths, entry)
+            } else {
+                let hop = entry.what & !SHORT;
+                let flit = Flit { id, number: entry.number, hop, short: entry.what & SHORT != 0 };
+                let (edge, end) = self.steps[hop as usize];
+                let open = self.enter(paths, edge, end, id, flit.number, entry.time);
+                let arrival = self.pass(paths, flit, edge, end, open);
+                arrival.map(|arrival| Notice { left_ps: None, arrival: Some(arrival) })
+            };
+            if let Some(notice) = notice {
+                return Progress::Told(id, notice);
+            }
+        }
+        Progress::Paused
+    }
+
+    fn is_idle(&self) -> bool {
+        self.wheel.is_empty()
+    }
+
+    fn events(&self) -> u64 {
+        self.events
+    }
+}
+
+impl FlitWires {
+    /// A train is on its way to a node, to take hop `hop` from there.
+    fn arrive(&mut self, id: u32, hop: u32, train: Train, held: bool) {
+        let due = train.head();
+        let number = train.first;
+        let leg = self.bookings.add(Leg { id, hop, train, due, state: State::Coming { held }, stamp: 0 });
+        self.flight(id).legs.push(leg);
+        self.wheel.push(Entry { time: due, id, number, what: LEG | leg });
+    }
+
+    /// The first of some flits comes to the node before a hop, and everybody booked there gives way
+    /// to it; when the node lets flits go.
+    #[inline]
+    fn enter(&mut self, paths: &Paths, edge: u32, end: End, id: u32, number: u32, now: Ps) -> Ps {
+        let state = &self.bookings.edges[edge as usize];
+        let mut open = now;
+        if state.decodes {
+            let node = &mut self.bookings.nodes[state.node as usize];
+            open = open.max(node.open_ps);
+            if number == 0 {
+                open += node.decode_ps;
+                node.open_ps = open;
+                if !node.booked.is_empty() {
+                    self.delay(paths, self.bookings.edges[edge as usize].node, id, now, open);
+                }
+            }
+        }
+        if self.bookings.edges[edge as usize].booked.is_some() {
+            self.give_way(paths, edge, end, id, now);
+        }
+        open
+    }
+
+    /// A flit passes a node that lets it go at `open`.
+    #[inline]
+    fn pass(&mut self, paths: &Paths, flit: Flit, edge: u32, end: End, open: Ps) -> Option<Arrival> {
+        let mut takes = self.bookings.edges[edge as usize].flit_ps;
+        if flit.short {
+            let hop = &paths.hops[flit.hop as usize];
+            takes = self.flights[self.place[flit.id as usize] as usize].times(hop, self.flit_bytes).short;
+        }
+        let edge = &mut self.bookings.edges[edge as usize];
+        edge.free_ps = open.max(edge.free_ps) + takes;
+        let arrival = edge.free_ps + edge.propagation_ps;
+        if end == End::Node {
+            let what = (flit.hop + 1) | if flit.short { SHORT } else { 0 };
+            self.wheel.push(Entry { time: arrival, id: flit.id, number: flit.number, what });
+            return None;
+        }
+        self.end_flit(&paths.hops[flit.hop as usize], flit, arrival)
+    }
+
+    /// Something happens to a leg: its first flit arrives, or the last one that ends the path is due.
+    fn leg(&mut self, paths: &Paths, entry: Entry) -> Option<Notice> {
+        let (at, now, id) = (entry.what & !LEG, entry.time, entry.id);
+        let leg = &mut self.bookings.legs[at as usize];
+        let held = match leg.state {
+            _ if leg.due != now || leg.id != id => return None,
+            State::Unused => return None,
+            State::Booked { .. } => {
+                let arrival = self.settle(paths, at)?;
+                return Some(Notice { left_ps: None, arrival: Some(arrival) });
+            }
+            State::Coming { .. } if leg.train.first != entry.number => return None,
+            State::Coming { held } => held,
+        };
+        let hop_at = leg.hop;
+        let (first_hop, stop) = (self.flight(id).first_hop, self.flight(id).stop);
+        if hop_at == stop {
+            let arrival = self.end(paths, id, at);
+            return Some(Notice { left_ps: Some(now), arrival });
+        }
+        let hop = &paths.hops[hop_at as usize];
+        self.bookings.edges[hop.edge as usize].held -= u32::from(held);
+        let open = self.enter(paths, hop.edge, hop.end, id, entry.number, now);
+        let leg = &mut self.bookings.legs[at as usize];
+        let edge = &self.bookings.edges[hop.edge as usize];
+        let more = leg.train.last() > now;
+        if (more && (edge.held > 0 || now < edge.busy_until)) || leg.train.is_one() {
+            return self.let_one_go(paths, at, open);
+        }
+        let arrival = self.book(paths, at, open, more);
+        let left_ps = (hop_at == first_hop).then(|| self.bookings.edges[hop.edge as usize].free_ps);
+        (left_ps.is_some() || arrival.is_some()).then_some(Notice { left_ps, arrival })
+    }
+
+    /// The first flit of a train goes on alone; the others wait for their turns.
+    fn let_one_go(&mut self, paths: &Paths, at: u32, open: Ps) -> Option<Notice> {
+        let leg = &mut self.bookings.legs[at as usize];
+        let (id, hop, number) = (leg.id, leg.hop, leg.train.first);
+        let last = leg.train.is_one();
+        let short = leg.train.pop();
+        if last {
+            self.drop_leg(at);
+        } else {
+            leg.due = leg.train.head();
+            leg.state = State::Coming { held: true };
+            self.wheel.push(Entry { time: leg.due, id, number: leg.train.first, what: LEG | at });
+            self.bookings.edges[paths.hops[hop as usize].edge as usize].held += 1;
+        }
+        let (edge, end) = self.steps[hop as usize];
+        let arrival = self.pass(paths, Flit { id, number, hop, short }, edge, end, open);
+        let source = self.flight(id).first_hop == hop;
+        let edge = paths.hops[hop as usize].edge as usize;
+        let left_ps = (source && last).then(|| self.bookings.edges[edge].free_ps);
+        (left_ps.is_some() || arrival.is_some()).then_some(Notice { left_ps, arrival })
+    }
+
+    /// Books a whole train on its edge; `more` of it arrives later than now.
+    fn book(&mut self, paths: &Paths, at: u32, open: Ps, more: bool) -> Option<Arrival> {
+        let leg = &mut self.bookings.legs[at as usize];
+        let (id, now, hop) = (leg.id, leg.due, &paths.hops[leg.hop as usize]);
+        let times = self.flights[self.place[id as usize] as usize].times(hop, self.flit_bytes);
+        let edge = &mut self.bookings.edges[hop.edge as usize];
+        let before = edge.free_ps;
+        let (behind, free) = leg.train.over(&times, open, before);
+        edge.free_ps = free;
+        if !more {
+            // Nobody can come between: there is nothing to take back here.
+            leg.train = behind;
+            if hop.end != End::Node {
+                return self.end(paths, id, at);
+            }
+            leg.hop += 1;
+            leg.due = leg.train.head();
+            leg.state = State::Coming { held: false };
+            self.wheel.push(Entry { time: leg.due, id, number: leg.train.first, what: LEG | at });
+            return None;
+        }
+        leg.state = State::Booked { open, before };
+        let next = leg.hop + 1;
+        if hop.end != End::Node {
+            leg.due = leg.train.last();
+            self.wheel.push(Entry { time: leg.due, id, number: leg.train.end() - 1, what: LEG | at });
+        }
+        self.bookings.note(at, hop);
+        if hop.end == End::Node {
+            self.prune(paths, id, now);
+            self.arrive(id, next, behind, false);
+        }
+        None
+    }
+
+    /// All flits of a booked leg that ends the path have left the last node.
+    fn settle(&mut self, paths: &Paths, at: u32) -> Option<Arrival> {
+        let leg = &mut self.bookings.legs[at as usize];
+        let State::Booked { open, before } = leg.state else { return None };
+        let (id, hop) = (leg.id, &paths.hops[leg.hop as usize]);
+        let times = self.flights[self.place[id as usize] as usize].times(hop, self.flit_bytes);
+        leg.train = leg.train.over(&times, open, before).0;
+        self.end(paths, id, at)
+    }
+
+    /// The train of a leg is at the end of the path, or where the transfer is gathered.
+    fn end(&mut self, paths: &Paths, id: u32, at: u32) -> Option<Arrival> {
+        let leg = &mut self.bookings.legs[at as usize];
+        let (train, hop) = (std::mem::take(&mut leg.train), leg.hop);
+        self.drop_leg(at);
+        let flight = &mut self.flights[self.place[id as usize] as usize];
+        if hop < flight.stop && paths.hops[hop as usize].end == End::Gather {
+            if train.end() == flight.flits {
+                let release = train.last() + paths.hops[hop as usize].overhead_ps;
+                let train = flight.train(release);
+                self.arrive(id, hop + 1, train, false);
+            }
+            return None;
+        }
+        let done = match flight.sink {
+            Sink::Pe => train.last(),
+            Sink::Hbm(home) => {
+                memory::commit(&self.hbm, self.flit_bytes, self.channels.of(home), flight, &train)
+            }
+        };
+        flight.ended += train.end() - train.first;
+        flight.done_ps = flight.done_ps.max(done);
+        self.finish(id)
+    }
+
+    /// The same for a flit that travels alone.
+    fn end_flit(&mut self, hop: &Hop, flit: Flit, arrival: Ps) -> Option<Arrival> {
+        let flight = &mut self.flights[self.place[flit.id as usize] as usize];
+        if hop.end == End::Gather {
+            if flit.number + 1 == flight.flits {
+                let train = flight.train(arrival + hop.overhead_ps);
+                self.arrive(flit.id, flit.hop + 1, train, false);
+            }
+            return None;
+        }
+        let done = match flight.sink {
+            Sink::Pe => arrival,
+            Sink::Hbm(home) => {
+                let channels = self.channels.of(home);
+                memory::commit_flit(&self.hbm, self.flit_bytes, channels, flight, flit.number, arrival)
+            }
+        };
+        flight.ended += 1;
+        flight.done_ps = flight.done_ps.max(done);
+        self.finish(flit.id)
+    }
+
+    /// Ends a transfer all of whose flits have ended.
+    fn finish(&mut self, id: u32) -> Option<Arrival> {
+        let place = self.place[id as usize];
+        let flight = &mut self.flights[place as usize];
+        if flight.ended < flight.flits {
+            return None;
+        }
+        for leg in flight.legs.drain(..) {
+            self.bookings.free(leg);
+        }
+        let done_ps = flight.done_ps;
+        let contention_ps = done_ps.saturating_sub(flight.start_ps + flight.alone_ps);
+        self.unused.push(place);
+        Some(Arrival { done_ps, contention_ps })
+    }
+}
