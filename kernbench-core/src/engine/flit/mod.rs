@@ -164,7 +164,7 @@ impl FlitWires {
 
     /// The first of some flits comes to the node before a hop, and everybody booked there gives way
     /// to it; when the node lets flits go.
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, paths: &Paths, edge: u32, end: End, id: u32, number: u32, now: Ps) -> Ps {
         let state = &self.bookings.edges[edge as usize];
         let mut open = now;
@@ -186,7 +186,7 @@ impl FlitWires {
     }
 
     /// A flit passes a node that lets it go at `open`.
-    #[inline]
+    #[inline(always)]
     fn pass(&mut self, paths: &Paths, flit: Flit, edge: u32, end: End, open: Ps) -> Option<Arrival> {
         let mut takes = self.bookings.edges[edge as usize].flit_ps;
         if flit.short {

@@ -9,10 +9,11 @@ use crate::units::Ps;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-const BUCKET_BITS: u32 = 9;
-/// Buckets of a wheel.
-const BUCKETS: u64 = 1 << BUCKET_BITS;
-const LAST: u64 = BUCKETS - 1;
+/// Buckets of the first wheel, one bit of a word each, and of the second.
+const NEAR_BITS: u32 = 6;
+const NEAR: u64 = 1 << NEAR_BITS;
+const LATE_BITS: u32 = 10;
+const LATE: u64 = 1 << LATE_BITS;
 /// The end of a list of entries.
 const NONE: u32 = u32::MAX;
 
@@ -44,49 +45,6 @@ impl Packed {
     }
 }
 
-/// The entries of one turn: a list for each span.
-#[derive(Debug)]
-struct Turn {
-    first: [u32; BUCKETS as usize],
-    /// A bit for each bucket that holds something.
-    occupied: [u64; BUCKETS as usize / 64],
-}
-
-impl Turn {
-    fn new() -> Self {
-        Turn { first: [NONE; BUCKETS as usize], occupied: [0; BUCKETS as usize / 64] }
-    }
-
-    /// Makes an entry the first of a bucket; gives the one that was.
-    fn link(&mut self, span: u64, at: u32) -> u32 {
-        let bucket = (span & LAST) as usize;
-        self.occupied[bucket / 64] |= 1 << (bucket % 64);
-        std::mem::replace(&mut self.first[bucket], at)
-    }
-
-    /// The first bucket that holds something, from that of `span` on.
-    fn next(&self, span: u64) -> Option<usize> {
-        let from = (span & LAST) as usize;
-        let mut word = from / 64;
-        let mut bits = self.occupied[word] & (!0 << (from % 64));
-        while bits == 0 {
-            word += 1;
-            bits = *self.occupied.get(word)?;
-        }
-        Some(word * 64 + bits.trailing_zeros() as usize)
-    }
-
-    /// Empties a bucket; gives its first entry.
-    fn unlink(&mut self, bucket: usize) -> u32 {
-        self.occupied[bucket / 64] &= !(1 << (bucket % 64));
-        std::mem::replace(&mut self.first[bucket], NONE)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.occupied.iter().all(|w| *w == 0)
-    }
-}
-
 #[derive(Debug)]
 pub(super) struct Wheel {
     /// A bucket of the first wheel spans `1 << bits` ps.
@@ -95,66 +53,74 @@ pub(super) struct Wheel {
     span: u64,
     current: Vec<Packed>,
     next: usize,
-    /// Later spans of the same turn.
-    near: Turn,
-    /// Later turns of the same turn of turns.
-    late: Turn,
-    /// All the rest.
-    far: BinaryHeap<Reverse<Entry>>,
-    /// The entries of both wheels, each with the one that follows it in its list.
+    /// Later spans of the same turn, and a bit for each that holds something.
+    near: Vec<Vec<Packed>>,
+    occupied: u64,
+    /// Later turns of the same turn of turns: lists in `pool`.
+    late: Vec<u32>,
+    late_count: usize,
     pool: Vec<(Packed, u32)>,
     unused: u32,
+    /// All the rest.
+    far: BinaryHeap<Reverse<Entry>>,
 }
 
 impl Wheel {
     /// An empty wheel for things that are usually `step` ps apart.
     pub fn new(step: Ps) -> Self {
         Wheel {
-            // Two wheels together span less than half of the time that an entry knows.
-            bits: step.max(2).ilog2().min(31 - 2 * BUCKET_BITS),
+            // Two wheels together span less than the time that an entry knows.
+            bits: step.max(2).ilog2().min(31 - NEAR_BITS - LATE_BITS),
             span: 0,
             current: vec![],
             next: 0,
-            near: Turn::new(),
-            late: Turn::new(),
-            far: BinaryHeap::new(),
+            near: vec![vec![]; NEAR as usize],
+            occupied: 0,
+            late: vec![NONE; LATE as usize],
+            late_count: 0,
             pool: vec![],
             unused: NONE,
+            far: BinaryHeap::new(),
         }
     }
 
-    /// Adds an entry, which is not before any that was popped.
-    #[inline]
+    /// Adds an entry, which is not before any that was popped, nor before the end of a pop in vain.
+    #[inline(always)]
     pub fn push(&mut self, entry: Entry) {
         let (span, packed) = (entry.time >> self.bits, Packed::new(entry));
         if span <= self.span {
             return self.insert(packed);
         }
         // The highest bit in which the spans differ says which wheel turns first.
-        match (span ^ self.span) >> BUCKET_BITS {
-            0 => self.link(false, span, packed),
-            turns if turns < BUCKETS => self.link(true, span >> BUCKET_BITS, packed),
-            _ => self.far.push(Reverse(entry)),
+        if (span ^ self.span) >> NEAR_BITS == 0 {
+            self.near[(span % NEAR) as usize].push(packed);
+            self.occupied |= 1 << (span % NEAR);
+        } else {
+            self.push_late(span, entry);
         }
     }
 
-    #[inline]
-    fn link(&mut self, late: bool, span: u64, packed: Packed) {
-        let at = if self.unused == NONE {
-            self.pool.push((packed, NONE));
-            self.pool.len() as u32 - 1
+    #[cold]
+    fn push_late(&mut self, span: u64, entry: Entry) {
+        if (span ^ self.span) >> (NEAR_BITS + LATE_BITS) != 0 {
+            self.far.push(Reverse(entry));
+            return;
+        }
+        let first = &mut self.late[(span >> NEAR_BITS) as usize % LATE as usize];
+        let place = (Packed::new(entry), *first);
+        self.late_count += 1;
+        if self.unused == NONE {
+            *first = self.pool.len() as u32;
+            self.pool.push(place);
         } else {
-            let at = self.unused;
-            let place = &mut self.pool[at as usize];
-            self.unused = place.1;
-            place.0 = packed;
-            at
-        };
-        let turn = if late { &mut self.late } else { &mut self.near };
-        self.pool[at as usize].1 = turn.link(span, at);
+            *first = self.unused;
+            let old = std::mem::replace(&mut self.pool[self.unused as usize], place);
+            self.unused = old.1;
+        }
     }
 
     /// Adds to the span under way.
+    #[cold]
     fn insert(&mut self, packed: Packed) {
         let rest = &self.current[self.next..];
         let at = rest.iter().rposition(|e| *e < packed).map_or(0, |i| i + 1);
@@ -162,7 +128,7 @@ impl Wheel {
     }
 
     /// The first entry, if it is before `until`.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self, until: Ps) -> Option<Entry> {
         while self.next == self.current.len() {
             if !self.turn(until) {
@@ -178,43 +144,42 @@ impl Wheel {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.next == self.current.len()
-            && self.far.is_empty()
-            && self.near.is_empty()
-            && self.late.is_empty()
+        let near = self.next < self.current.len() || self.occupied != 0;
+        !near && self.late_count == 0 && self.far.is_empty()
     }
 
     /// Goes on to the next span, or turn, that holds something; false if there is none before `until`.
+    #[inline(never)]
     fn turn(&mut self, until: Ps) -> bool {
-        if let Some(bucket) = self.near.next(self.span) {
-            let span = (self.span & !LAST) | bucket as u64;
+        let later = self.occupied & (!0 << (self.span % NEAR));
+        if later != 0 {
+            let bucket = u64::from(later.trailing_zeros());
+            let span = (self.span & !(NEAR - 1)) | bucket;
             if span << self.bits >= until {
                 return false;
             }
             self.begin(span);
-            let mut at = self.near.unlink(bucket);
-            while at != NONE {
-                let place = &mut self.pool[at as usize];
-                self.current.push(place.0);
-                let next = std::mem::replace(&mut place.1, self.unused);
-                self.unused = at;
-                at = next;
-            }
+            std::mem::swap(&mut self.current, &mut self.near[bucket as usize]);
+            self.occupied &= !(1 << bucket);
             self.current.sort_unstable_by_key(|e| e.0);
             return true;
         }
-        let turn = self.span >> BUCKET_BITS;
-        if let Some(bucket) = self.late.next(turn) {
-            let span = ((turn & !LAST) | bucket as u64) << BUCKET_BITS;
+        if self.late_count > 0 {
+            let turn = self.span >> NEAR_BITS;
+            let from = (turn % LATE) as usize;
+            let Some(bucket) = self.late[from..].iter().position(|first| *first != NONE) else { return false };
+            let turn = turn + bucket as u64;
+            let span = turn << NEAR_BITS;
             if span << self.bits >= until {
                 return false;
             }
             self.begin(span);
-            let mut at = self.late.unlink(bucket);
+            let mut at = std::mem::replace(&mut self.late[from + bucket], NONE);
             while at != NONE {
                 let (packed, next) = self.pool[at as usize];
-                let its = packed.entry(span << self.bits).time >> self.bits;
-                self.pool[at as usize].1 = self.near.link(its, at);
+                self.pool[at as usize].1 = std::mem::replace(&mut self.unused, at);
+                self.late_count -= 1;
+                self.put_near(packed.entry(span << self.bits));
                 at = next;
             }
             return true;
@@ -223,22 +188,28 @@ impl Wheel {
         if first.time >= until {
             return false;
         }
-        let turns = |e: &Entry| e.time >> self.bits >> (2 * BUCKET_BITS);
-        let this = turns(first);
+        let turns = |time: Ps| time >> self.bits >> (NEAR_BITS + LATE_BITS);
+        let this = turns(first.time);
         let mut moved = vec![];
-        while self.far.peek().is_some_and(|e| turns(&e.0) == this) {
+        while self.far.peek().is_some_and(|e| turns(e.0.time) == this) {
             moved.extend(self.far.pop().map(|e| e.0));
         }
-        self.begin(moved[0].time >> self.bits & !LAST);
-        // One that belongs to the first span of the turn comes into its bucket, not into `current`.
+        self.begin(moved[0].time >> self.bits & !(NEAR - 1));
         for entry in moved {
             let span = entry.time >> self.bits;
-            match (span ^ self.span) >> BUCKET_BITS {
-                0 => self.link(false, span, Packed::new(entry)),
-                _ => self.link(true, span >> BUCKET_BITS, Packed::new(entry)),
+            match (span ^ self.span) >> NEAR_BITS {
+                0 => self.put_near(entry),
+                _ => self.push_late(span, entry),
             }
         }
         true
+    }
+
+    /// Adds to this turn, also to its first span.
+    fn put_near(&mut self, entry: Entry) {
+        let bucket = (entry.time >> self.bits) % NEAR;
+        self.near[bucket as usize].push(Packed::new(entry));
+        self.occupied |= 1 << bucket;
     }
 
     fn begin(&mut self, span: u64) {
@@ -270,10 +241,10 @@ mod tests {
                     let expected = model.peek().map(|e| e.0).filter(|e| e.time < until);
                     let got = wheel.pop(until);
                     assert_eq!(got, expected, "seed {seed}");
-                    if let Some(entry) = got {
+                    if got.is_some() {
                         model.pop();
-                        now = entry.time;
                     }
+                    now = got.map_or(until, |entry| entry.time);
                 }
             }
             assert_eq!(wheel.is_empty(), model.is_empty());
