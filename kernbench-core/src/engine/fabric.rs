@@ -1,7 +1,7 @@
 //! What a simulation asks of a machine, and the paths it has asked for, compiled to flat tables.
 
 use crate::ir::PeId;
-use crate::topology::{EdgeId, Machine, NodeId, NodeKind, Route, Topology, Wire};
+use crate::topology::{EdgeId, Machine, NodeId, NodeKind, NodeRole, Route, Topology, Wire};
 use crate::ty::Group;
 use crate::units::Ps;
 use rustc_hash::FxHashMap;
@@ -13,6 +13,8 @@ pub(crate) trait Fabric {
     fn overhead_ps(&self, node: NodeId) -> Ps;
     /// Whether a node gathers all flits of a transfer before it releases the first.
     fn gathers(&self, node: NodeId) -> bool;
+    /// Whether all that goes over an edge comes over one other edge, through a node that takes no time.
+    fn follows(&self, edge: EdgeId) -> bool;
     fn dma_route(&self, issuer: PeId, home: PeId) -> Route;
     fn message_route(&self, from: PeId, to: PeId) -> Route;
     fn host_route(&self, home: PeId) -> Route;
@@ -35,6 +37,13 @@ impl Fabric for Topology {
     }
     fn gathers(&self, node: NodeId) -> bool {
         self.node_kind(node) == NodeKind::PcieEp
+    }
+    fn follows(&self, edge: EdgeId) -> bool {
+        let Wire { from, to, .. } = *self.wire(edge);
+        let passes = self.node_kind(from).role() == NodeRole::Worker && self.overhead_ps(from) == 0;
+        // Links go both ways, and no route turns back.
+        let link = |edge: &EdgeId| self.wire(*edge).rate.is_some() && self.wire(*edge).to != to;
+        passes && self.edges_from(from).filter(link).count() == 1
     }
     fn dma_route(&self, issuer: PeId, home: PeId) -> Route {
         self.dma_route(issuer, home)
@@ -78,6 +87,8 @@ pub(super) struct Hop {
     /// Overhead of the node arrived at; 0 for the sink.
     pub overhead_ps: Ps,
     pub end: End,
+    /// All that goes over the edge comes over the hop before, and waits for nothing at the node.
+    pub follows: bool,
 }
 
 /// What the node is that a hop leads to.
@@ -182,6 +193,7 @@ impl Paths {
                 propagation_ps: wire.propagation_ps,
                 overhead_ps,
                 end,
+                follows: i > 0 && fabric.follows(edge),
             });
             decode_ps = if end == End::Node { overhead_ps } else { 0 };
         }

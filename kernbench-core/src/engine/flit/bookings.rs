@@ -2,7 +2,7 @@
 
 use super::super::fabric::{End, Hop, Paths};
 use super::train::Train;
-use super::FlitWires;
+use super::{FlitWires, NONE, Step};
 use crate::units::Ps;
 
 /// How many flits an edge stays busy after somebody had to give way on it: trains that meet there
@@ -49,8 +49,8 @@ pub(super) enum State {
     Unused,
     /// On its way to the node before its hop; `held` if it has been there and waits for its turn.
     Coming { held: bool },
-    /// Booked on the edge, which was free at `before`, by a node that lets go from `open` on.
-    Booked { open: Ps, before: Ps },
+    /// Booked on the edges of its step, which were free at `before`, by a node that lets go from `open` on.
+    Booked { open: Ps, before: [Ps; 2] },
 }
 
 /// Flits of a transfer at one hop.
@@ -118,36 +118,38 @@ impl Bookings {
     }
 
     /// Remembers that a leg may have to give way.
-    pub fn note(&mut self, at: u32, hop: &Hop) {
+    pub fn note(&mut self, at: u32, edge: u32) {
         let leg = LegRef { leg: at, stamp: self.legs[at as usize].stamp };
-        self.edges[hop.edge as usize].booked = Some(leg);
-        if hop.decode_ps == 0 {
+        let edge = &mut self.edges[edge as usize];
+        edge.booked = Some(leg);
+        if !edge.decodes {
             return;
         }
-        let mut booked = std::mem::take(&mut self.nodes[hop.node as usize].booked);
+        let node = edge.node as usize;
+        let mut booked = std::mem::take(&mut self.nodes[node].booked);
         if booked.len() >= LONG {
             let now = self.legs[at as usize].train.head();
             booked.retain(|l| self.get(*l).is_some_and(|l| l.train.last() >= now));
         }
         booked.push(leg);
-        self.nodes[hop.node as usize].booked = booked;
+        self.nodes[node].booked = booked;
     }
 }
 
 impl FlitWires {
     /// A transfer `id` comes to the node before a hop at `now`: the train booked on the edge lets it in.
     #[cold]
-    pub(super) fn give_way(&mut self, paths: &Paths, edge: u32, end: End, id: u32, now: Ps) {
-        let Some(booked) = self.bookings.edges[edge as usize].booked.take() else { return };
+    pub(super) fn give_way(&mut self, paths: &Paths, step: Step, id: u32, now: Ps) {
+        let Some(booked) = self.bookings.edges[step.edge as usize].booked.take() else { return };
         let Some(leg) = self.bookings.get(booked) else { return };
         match leg.train.first_from(now, leg.id > id) {
             Some((number, _)) => {
-                let edge = &mut self.bookings.edges[edge as usize];
+                let edge = &mut self.bookings.edges[step.edge as usize];
                 edge.busy_until = now + BUSY_FLITS * edge.flit_ps;
                 self.cut(paths, booked.leg, number);
             }
             // It lost its last flits to a cut further back.
-            None if end != End::Node => {
+            None if step.end != End::Node => {
                 let arrival = self.settle(paths, booked.leg);
                 debug_assert!(arrival.is_none());
             }
@@ -192,31 +194,57 @@ impl FlitWires {
                 return true;
             }
             if leg.state == (State::Coming { held: true }) {
-                self.bookings.edges[paths.hops[leg.hop as usize].edge as usize].held -= 1;
+                self.bookings.edges[self.steps[leg.hop as usize].edge as usize].held -= 1;
             }
             self.bookings.free(other);
             false
         });
         self.flights[flight].legs = legs;
-        let hop = &paths.hops[hop_at as usize];
-        if hop.end == End::Node {
+        let step = self.steps[hop_at as usize];
+        if step.end == End::Node {
             self.drop_leg(at);
         } else {
             let arrival = self.settle(paths, at);
             debug_assert!(arrival.is_none());
         }
-        self.bookings.edges[hop.edge as usize].held += 1;
+        self.bookings.edges[step.edge as usize].held += 1;
         self.arrive(id, hop_at, tail, true);
     }
 
-    /// Frees the edge of a leg, if it is booked, from the end of its last flit on.
+    /// Frees the edges of a leg, if it is booked, from the end of its last flit on.
     fn unbook(&mut self, paths: &Paths, at: u32) {
+        let State::Booked { open, before } = self.bookings.legs[at as usize].state else { return };
+        let (_, free) = self.over(paths, at, open, before);
+        let step = self.steps[self.bookings.legs[at as usize].hop as usize];
+        self.set_free(step, free);
+    }
+
+    /// The step of a leg, and when its edges are free.
+    pub(super) fn before(&self, at: u32) -> (Step, [Ps; 2]) {
+        let step = self.steps[self.bookings.legs[at as usize].hop as usize];
+        let edges = &self.bookings.edges;
+        let second = if step.second == NONE { 0 } else { edges[step.second as usize].free_ps };
+        (step, [edges[step.edge as usize].free_ps, second])
+    }
+
+    pub(super) fn set_free(&mut self, step: Step, free: [Ps; 2]) {
+        self.bookings.edges[step.edge as usize].free_ps = free[0];
+        if step.second != NONE {
+            self.bookings.edges[step.second as usize].free_ps = free[1];
+        }
+    }
+
+    /// The train of a leg behind its step, and when the edges are free again.
+    pub(super) fn over(&self, paths: &Paths, at: u32, open: Ps, before: [Ps; 2]) -> (Train, [Ps; 2]) {
         let leg = &self.bookings.legs[at as usize];
-        let State::Booked { open, before } = leg.state else { return };
-        let hop = &paths.hops[leg.hop as usize];
-        let times = self.flights[self.place[leg.id as usize] as usize].times(hop, self.flit_bytes);
-        let (_, free) = leg.train.over(&times, open, before);
-        self.bookings.edges[hop.edge as usize].free_ps = free;
+        let flight = &self.flights[self.place[leg.id as usize] as usize];
+        let hops = &paths.hops[leg.hop as usize..];
+        let (train, first) = leg.train.over(&flight.times(&hops[0], self.flit_bytes), open, before[0]);
+        if self.steps[leg.hop as usize].second == NONE {
+            return (train, [first, 0]);
+        }
+        let (train, second) = train.over(&flight.times(&hops[1], self.flit_bytes), 0, before[1]);
+        (train, [first, second])
     }
 
     /// Forgets a leg.
@@ -230,7 +258,7 @@ impl FlitWires {
     }
 
     /// Forgets legs of a transfer that are past: all their flits have passed their node before `now`.
-    pub(super) fn prune(&mut self, paths: &Paths, id: u32, now: Ps) {
+    pub(super) fn prune(&mut self, id: u32, now: Ps) {
         let flight = &mut self.flights[self.place[id as usize] as usize];
         if flight.legs.len() < LONG {
             return;
@@ -238,7 +266,7 @@ impl FlitWires {
         flight.legs.retain(|&at| {
             let leg = &self.bookings.legs[at as usize];
             let booked = matches!(leg.state, State::Booked { .. });
-            let past = booked && leg.train.last() < now && paths.hops[leg.hop as usize].end == End::Node;
+            let past = booked && leg.train.last() < now && self.steps[leg.hop as usize].end == End::Node;
             if past {
                 self.bookings.free(at);
             }

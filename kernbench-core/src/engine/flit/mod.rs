@@ -20,7 +20,7 @@ mod memory;
 mod train;
 mod wheel;
 
-use super::fabric::{End, Hop, Path, Paths};
+use super::fabric::{End, Path, Paths};
 use super::hbm::Channels;
 use super::wires::{Arrival, Load, Notice, Progress, STRIDE, Sink, Wires};
 use crate::topology::{Hbm, Machine};
@@ -38,6 +38,19 @@ const SHORT: u32 = 1 << 30;
 
 /// What the time of a transfer alone depends on: path, address in a row of channels, and load.
 type Shape = (u32, u64, u64, u64, u64);
+
+/// A hop, with the one after it if nobody can come between.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    edge: u32,
+    /// The edge of the hop after it, or [`NONE`].
+    second: u32,
+    end: End,
+    hops: u32,
+}
+
+/// No second edge.
+const NONE: u32 = u32::MAX;
 
 /// A flit at a node, about to take a hop.
 #[derive(Clone, Copy)]
@@ -60,12 +73,14 @@ pub(super) struct FlitWires {
     /// The place in `flights` by transfer id.
     place: Vec<u32>,
     bookings: Bookings,
-    /// The edge of each hop of the paths, and what is at its end.
-    steps: Vec<(u32, End)>,
+    /// The step that begins with each hop of the paths.
+    steps: Vec<Step>,
     wheel: Wheel,
     /// Times of transfers alone; only ever looked up.
     alone: FxHashMap<Shape, Ps>,
     events: u64,
+    /// Lets every flit travel alone: for tests.
+    pub never_books: bool,
 }
 
 impl FlitWires {
@@ -84,6 +99,7 @@ impl FlitWires {
             wheel: Wheel::new(machine.hbm.burst_ps / 8),
             alone: FxHashMap::default(),
             events: 0,
+            never_books: false,
         }
     }
 
@@ -95,8 +111,12 @@ impl FlitWires {
 impl Wires for FlitWires {
     fn start(&mut self, paths: &Paths, id: u32, path: Path, load: Load, sink: Sink, at: Ps) {
         let known = self.steps.len();
-        for hop in &paths.hops[known..] {
-            self.steps.push((hop.edge, hop.end));
+        for (i, hop) in paths.hops.iter().enumerate().skip(known) {
+            let second = paths.hops.get(i + 1).filter(|next| hop.end == End::Node && next.follows);
+            self.steps.push(match second {
+                Some(next) => Step { edge: hop.edge, second: next.edge, end: next.end, hops: 2 },
+                None => Step { edge: hop.edge, second: NONE, end: hop.end, hops: 1 },
+            });
             self.bookings.grow(hop);
         }
         let mut flight = Flight::new(path, load, sink, at, self.flit_bytes);
@@ -131,9 +151,9 @@ impl Wires for FlitWires {
             } else {
                 let hop = entry.what & !SHORT;
                 let flit = Flit { id, number: entry.number, hop, short: entry.what & SHORT != 0 };
-                let (edge, end) = self.steps[hop as usize];
-                let open = self.enter(paths, edge, end, id, flit.number, entry.time);
-                let arrival = self.pass(paths, flit, edge, end, open);
+                let step = self.steps[hop as usize];
+                let open = self.enter(paths, step, id, flit.number, entry.time);
+                let arrival = self.pass(paths, flit, step, open);
                 arrival.map(|arrival| Notice { left_ps: None, arrival: Some(arrival) })
             };
             if let Some(notice) = notice {
@@ -165,7 +185,8 @@ impl FlitWires {
     /// The first of some flits comes to the node before a hop, and everybody booked there gives way
     /// to it; when the node lets flits go.
     #[inline(always)]
-    fn enter(&mut self, paths: &Paths, edge: u32, end: End, id: u32, number: u32, now: Ps) -> Ps {
+    fn enter(&mut self, paths: &Paths, step: Step, id: u32, number: u32, now: Ps) -> Ps {
+        let edge = step.edge;
         let state = &self.bookings.edges[edge as usize];
         let mut open = now;
         if state.decodes {
@@ -180,28 +201,44 @@ impl FlitWires {
             }
         }
         if self.bookings.edges[edge as usize].booked.is_some() {
-            self.give_way(paths, edge, end, id, now);
+            self.give_way(paths, step, id, now);
         }
         open
     }
 
     /// A flit passes a node that lets it go at `open`.
     #[inline(always)]
-    fn pass(&mut self, paths: &Paths, flit: Flit, edge: u32, end: End, open: Ps) -> Option<Arrival> {
-        let mut takes = self.bookings.edges[edge as usize].flit_ps;
+    fn pass(&mut self, paths: &Paths, flit: Flit, step: Step, open: Ps) -> Option<Arrival> {
+        let edge = &mut self.bookings.edges[step.edge as usize];
+        let mut takes = edge.flit_ps;
         if flit.short {
-            let hop = &paths.hops[flit.hop as usize];
-            takes = self.flights[self.place[flit.id as usize] as usize].times(hop, self.flit_bytes).short;
+            takes = self.short_ps(paths, flit.id, flit.hop);
         }
-        let edge = &mut self.bookings.edges[edge as usize];
+        let edge = &mut self.bookings.edges[step.edge as usize];
         edge.free_ps = open.max(edge.free_ps) + takes;
-        let arrival = edge.free_ps + edge.propagation_ps;
-        if end == End::Node {
-            let what = (flit.hop + 1) | if flit.short { SHORT } else { 0 };
+        let mut arrival = edge.free_ps + edge.propagation_ps;
+        if step.second != NONE {
+            let mut takes = self.bookings.edges[step.second as usize].flit_ps;
+            if flit.short {
+                takes = self.short_ps(paths, flit.id, flit.hop + 1);
+            }
+            let edge = &mut self.bookings.edges[step.second as usize];
+            edge.free_ps = arrival.max(edge.free_ps) + takes;
+            arrival = edge.free_ps + edge.propagation_ps;
+        }
+        if step.end == End::Node {
+            let what = (flit.hop + step.hops) | if flit.short { SHORT } else { 0 };
             self.wheel.push(Entry { time: arrival, id: flit.id, number: flit.number, what });
             return None;
         }
-        self.end_flit(&paths.hops[flit.hop as usize], flit, arrival)
+        self.end_flit(paths, flit, step, arrival)
+    }
+
+    /// What a short flit of a transfer holds the edge of a hop.
+    #[cold]
+    fn short_ps(&self, paths: &Paths, id: u32, hop: u32) -> Ps {
+        let flight = &self.flights[self.place[id as usize] as usize];
+        flight.times(&paths.hops[hop as usize], self.flit_bytes).short
     }
 
     /// Something happens to a leg: its first flit arrives, or the last one that ends the path is due.
@@ -224,17 +261,17 @@ impl FlitWires {
             let arrival = self.end(paths, id, at);
             return Some(Notice { left_ps: Some(now), arrival });
         }
-        let hop = &paths.hops[hop_at as usize];
-        self.bookings.edges[hop.edge as usize].held -= u32::from(held);
-        let open = self.enter(paths, hop.edge, hop.end, id, entry.number, now);
+        let step = self.steps[hop_at as usize];
+        self.bookings.edges[step.edge as usize].held -= u32::from(held);
+        let open = self.enter(paths, step, id, entry.number, now);
         let leg = &mut self.bookings.legs[at as usize];
-        let edge = &self.bookings.edges[hop.edge as usize];
+        let edge = &self.bookings.edges[step.edge as usize];
         let more = leg.train.last() > now;
-        if (more && (edge.held > 0 || now < edge.busy_until)) || leg.train.is_one() {
+        if (more && (edge.held > 0 || now < edge.busy_until)) || self.never_books || leg.train.is_one() {
             return self.let_one_go(paths, at, open);
         }
         let arrival = self.book(paths, at, open, more);
-        let left_ps = (hop_at == first_hop).then(|| self.bookings.edges[hop.edge as usize].free_ps);
+        let left_ps = (hop_at == first_hop).then(|| self.bookings.edges[step.edge as usize].free_ps);
         (left_ps.is_some() || arrival.is_some()).then_some(Notice { left_ps, arrival })
     }
 
@@ -250,46 +287,43 @@ impl FlitWires {
             leg.due = leg.train.head();
             leg.state = State::Coming { held: true };
             self.wheel.push(Entry { time: leg.due, id, number: leg.train.first, what: LEG | at });
-            self.bookings.edges[paths.hops[hop as usize].edge as usize].held += 1;
+            self.bookings.edges[self.steps[hop as usize].edge as usize].held += 1;
         }
-        let (edge, end) = self.steps[hop as usize];
-        let arrival = self.pass(paths, Flit { id, number, hop, short }, edge, end, open);
+        let step = self.steps[hop as usize];
+        let arrival = self.pass(paths, Flit { id, number, hop, short }, step, open);
         let source = self.flight(id).first_hop == hop;
-        let edge = paths.hops[hop as usize].edge as usize;
-        let left_ps = (source && last).then(|| self.bookings.edges[edge].free_ps);
+        let left_ps = (source && last).then(|| self.bookings.edges[step.edge as usize].free_ps);
         (left_ps.is_some() || arrival.is_some()).then_some(Notice { left_ps, arrival })
     }
 
     /// Books a whole train on its edge; `more` of it arrives later than now.
     fn book(&mut self, paths: &Paths, at: u32, open: Ps, more: bool) -> Option<Arrival> {
+        let (step, before) = self.before(at);
+        let (behind, free) = self.over(paths, at, open, before);
+        self.set_free(step, free);
         let leg = &mut self.bookings.legs[at as usize];
-        let (id, now, hop) = (leg.id, leg.due, &paths.hops[leg.hop as usize]);
-        let times = self.flights[self.place[id as usize] as usize].times(hop, self.flit_bytes);
-        let edge = &mut self.bookings.edges[hop.edge as usize];
-        let before = edge.free_ps;
-        let (behind, free) = leg.train.over(&times, open, before);
-        edge.free_ps = free;
+        let (id, now) = (leg.id, leg.due);
         if !more {
             // Nobody can come between: there is nothing to take back here.
             leg.train = behind;
-            if hop.end != End::Node {
+            if step.end != End::Node {
                 return self.end(paths, id, at);
             }
-            leg.hop += 1;
+            leg.hop += step.hops;
             leg.due = leg.train.head();
             leg.state = State::Coming { held: false };
             self.wheel.push(Entry { time: leg.due, id, number: leg.train.first, what: LEG | at });
             return None;
         }
         leg.state = State::Booked { open, before };
-        let next = leg.hop + 1;
-        if hop.end != End::Node {
+        let next = leg.hop + step.hops;
+        if step.end != End::Node {
             leg.due = leg.train.last();
             self.wheel.push(Entry { time: leg.due, id, number: leg.train.end() - 1, what: LEG | at });
         }
-        self.bookings.note(at, hop);
-        if hop.end == End::Node {
-            self.prune(paths, id, now);
+        self.bookings.note(at, step.edge);
+        if step.end == End::Node {
+            self.prune(id, now);
             self.arrive(id, next, behind, false);
         }
         None
@@ -297,11 +331,11 @@ impl FlitWires {
 
     /// All flits of a booked leg that ends the path have left the last node.
     fn settle(&mut self, paths: &Paths, at: u32) -> Option<Arrival> {
+        let State::Booked { open, before } = self.bookings.legs[at as usize].state else { return None };
+        let train = self.over(paths, at, open, before).0;
         let leg = &mut self.bookings.legs[at as usize];
-        let State::Booked { open, before } = leg.state else { return None };
-        let (id, hop) = (leg.id, &paths.hops[leg.hop as usize]);
-        let times = self.flights[self.place[id as usize] as usize].times(hop, self.flit_bytes);
-        leg.train = leg.train.over(&times, open, before).0;
+        leg.train = train;
+        let id = leg.id;
         self.end(paths, id, at)
     }
 
@@ -311,11 +345,9 @@ impl FlitWires {
         let (train, hop) = (std::mem::take(&mut leg.train), leg.hop);
         self.drop_leg(at);
         let flight = &mut self.flights[self.place[id as usize] as usize];
-        if hop < flight.stop && paths.hops[hop as usize].end == End::Gather {
+        if hop < flight.stop && self.steps[hop as usize].end == End::Gather {
             if train.end() == flight.flits {
-                let release = train.last() + paths.hops[hop as usize].overhead_ps;
-                let train = flight.train(release);
-                self.arrive(id, hop + 1, train, false);
+                self.release(paths, id, hop, train.last());
             }
             return None;
         }
@@ -331,12 +363,11 @@ impl FlitWires {
     }
 
     /// The same for a flit that travels alone.
-    fn end_flit(&mut self, hop: &Hop, flit: Flit, arrival: Ps) -> Option<Arrival> {
+    fn end_flit(&mut self, paths: &Paths, flit: Flit, step: Step, arrival: Ps) -> Option<Arrival> {
         let flight = &mut self.flights[self.place[flit.id as usize] as usize];
-        if hop.end == End::Gather {
+        if step.end == End::Gather {
             if flit.number + 1 == flight.flits {
-                let train = flight.train(arrival + hop.overhead_ps);
-                self.arrive(flit.id, flit.hop + 1, train, false);
+                self.release(paths, flit.id, flit.hop, arrival);
             }
             return None;
         }
@@ -350,6 +381,13 @@ impl FlitWires {
         flight.ended += 1;
         flight.done_ps = flight.done_ps.max(done);
         self.finish(flit.id)
+    }
+
+    /// All flits of a transfer have been gathered behind a step, the last one at `last`.
+    fn release(&mut self, paths: &Paths, id: u32, hop: u32, last: Ps) {
+        let next = hop + self.steps[hop as usize].hops;
+        let train = self.flight(id).train(last + paths.hops[next as usize - 1].overhead_ps);
+        self.arrive(id, next, train, false);
     }
 
     /// Ends a transfer all of whose flits have ended.

@@ -119,6 +119,9 @@ impl Fabric for Line {
             _ => 0,
         }
     }
+    fn follows(&self, _: EdgeId) -> bool {
+        false
+    }
     fn gathers(&self, _: NodeId) -> bool {
         false
     }
