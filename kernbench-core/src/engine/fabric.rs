@@ -149,11 +149,6 @@ impl Paths {
         self.edges.len()
     }
 
-    /// How many nodes the paths leave.
-    pub fn nodes(&self) -> usize {
-        self.nodes.len()
-    }
-
     pub fn get(&mut self, fabric: &dyn Fabric, purpose: Purpose, from: PeId, to: PeId) -> PathId {
         if let Some(&id) = self.index.get(&(purpose, from, to)) {
             return id;

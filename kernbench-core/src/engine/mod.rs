@@ -132,8 +132,6 @@ fn simulate_on(fabric: &dyn Fabric, program: &Program, options: &Options) -> Res
     let (machine, ids) = (fabric.machine(), program.op_count());
     match options.fidelity {
         Fidelity::Flit => Simulation::new(fabric, program, options, FlitWires::new(machine, ids)).run(),
-        Fidelity::Message => {
-            Simulation::new(fabric, program, options, MessageWires::new(machine, ids)).run()
-        }
+        Fidelity::Message => Simulation::new(fabric, program, options, MessageWires::new(machine, ids)).run(),
     }
 }

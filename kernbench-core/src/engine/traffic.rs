@@ -1,10 +1,10 @@
 //! Raw transfers without a program: what `probe` measures and what laws are tested on.
 
-use super::fabric::{Fabric, Paths, Purpose};
-use super::message::MessageWires;
-use super::flit::FlitWires;
-use super::wires::{Load, Progress, Sink, Wires};
 use super::Fidelity;
+use super::fabric::{Fabric, Paths, Purpose};
+use super::flit::FlitWires;
+use super::message::MessageWires;
+use super::wires::{Load, Progress, Sink, Wires};
 use crate::ir::{PeId, Transfer};
 use crate::topology::Topology;
 use crate::units::Ps;

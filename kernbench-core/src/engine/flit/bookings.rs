@@ -48,9 +48,14 @@ pub(super) struct Node {
 pub(super) enum State {
     Unused,
     /// On its way to the node before its hop; `held` if it has been there and waits for its turn.
-    Coming { held: bool },
+    Coming {
+        held: bool,
+    },
     /// Booked on the edges of its step, which were free at `before`, by a node that lets go from `open` on.
-    Booked { open: Ps, before: [Ps; 2] },
+    Booked {
+        open: Ps,
+        before: [Ps; 2],
+    },
 }
 
 /// Flits of a transfer at one hop.

@@ -42,24 +42,19 @@ type Shape = (u32, u64, u64, u64, u64);
 /// A hop, with the one after it if nobody can come between.
 #[derive(Clone, Copy, Debug)]
 struct Step {
+    /// The node it leaves.
+    from: u32,
+    /// The same, if its worker has something to decode, or [`NONE`].
+    node: u32,
     edge: u32,
     /// The edge of the hop after it, or [`NONE`].
     second: u32,
+    hops: u16,
     end: End,
-    hops: u32,
 }
 
-/// No second edge.
+/// No node, no edge.
 const NONE: u32 = u32::MAX;
-
-/// A flit at a node, about to take a hop.
-#[derive(Clone, Copy)]
-struct Flit {
-    id: u32,
-    number: u32,
-    hop: u32,
-    short: bool,
-}
 
 /// The state of all edges and nodes in use and of the transfers on them.
 #[derive(Debug)]
@@ -79,8 +74,6 @@ pub(super) struct FlitWires {
     /// Times of transfers alone; only ever looked up.
     alone: FxHashMap<Shape, Ps>,
     events: u64,
-    /// Lets every flit travel alone: for tests.
-    pub never_books: bool,
 }
 
 impl FlitWires {
@@ -96,10 +89,9 @@ impl FlitWires {
             place: vec![0; ids],
             bookings: Bookings::default(),
             steps: vec![],
-            wheel: Wheel::new(machine.hbm.burst_ps / 8),
+            wheel: Wheel::new(machine.hbm.burst_ps / 16),
             alone: FxHashMap::default(),
             events: 0,
-            never_books: false,
         }
     }
 
@@ -113,18 +105,23 @@ impl Wires for FlitWires {
         let known = self.steps.len();
         for (i, hop) in paths.hops.iter().enumerate().skip(known) {
             let second = paths.hops.get(i + 1).filter(|next| hop.end == End::Node && next.follows);
-            self.steps.push(match second {
-                Some(next) => Step { edge: hop.edge, second: next.edge, end: next.end, hops: 2 },
-                None => Step { edge: hop.edge, second: NONE, end: hop.end, hops: 1 },
+            self.steps.push(Step {
+                from: hop.node,
+                node: if hop.decode_ps > 0 { hop.node } else { NONE },
+                edge: hop.edge,
+                second: second.map_or(NONE, |next| next.edge),
+                hops: 1 + u16::from(second.is_some()),
+                end: second.map_or(hop.end, |next| next.end),
             });
             self.bookings.grow(hop);
         }
         let mut flight = Flight::new(path, load, sink, at, self.flit_bytes);
         let row = self.flit_bytes * u64::from(self.hbm.channels);
         let shape = (path.first, load.addr % row, load.run_bytes, load.runs, load.stride_bytes);
-        flight.alone_ps = *self.alone.entry(shape).or_insert_with(|| {
-            flight.alone(paths, &self.hbm, self.flit_bytes, &mut self.idle_channels)
-        });
+        flight.alone_ps = *self
+            .alone
+            .entry(shape)
+            .or_insert_with(|| flight.alone(paths, &self.hbm, self.flit_bytes, &mut self.idle_channels));
         let train = flight.train(at);
         let place = match self.unused.pop() {
             Some(place) => {
@@ -143,21 +140,23 @@ impl Wires for FlitWires {
 
     fn run(&mut self, paths: &Paths, until: Ps) -> Progress {
         for _ in 0..STRIDE {
-            let Some(entry) = self.wheel.pop(until) else { return Progress::Idle };
+            let (steps, legs) = (&self.steps, &self.bookings.legs);
+            let place = |what: u32| {
+                let hop = if what & LEG == 0 { what & !SHORT } else { legs[(what & !LEG) as usize].hop };
+                steps.get(hop as usize).map_or(0, |step| step.from)
+            };
+            let Some(entry) = self.wheel.pop(until, place) else { return Progress::Idle };
             self.events += 1;
-            let id = entry.id;
             let notice = if entry.what & LEG != 0 {
                 self.leg(paths, entry)
             } else {
-                let hop = entry.what & !SHORT;
-                let flit = Flit { id, number: entry.number, hop, short: entry.what & SHORT != 0 };
-                let step = self.steps[hop as usize];
-                let open = self.enter(paths, step, id, flit.number, entry.time);
-                let arrival = self.pass(paths, flit, step, open);
+                let step = self.steps[(entry.what & !SHORT) as usize];
+                let open = self.enter(paths, step, entry.id, entry.number, entry.time);
+                let arrival = self.pass(paths, entry, step, open);
                 arrival.map(|arrival| Notice { left_ps: None, arrival: Some(arrival) })
             };
             if let Some(notice) = notice {
-                return Progress::Told(id, notice);
+                return Progress::Told(entry.id, notice);
             }
         }
         Progress::Paused
@@ -186,21 +185,19 @@ impl FlitWires {
     /// to it; when the node lets flits go.
     #[inline(always)]
     fn enter(&mut self, paths: &Paths, step: Step, id: u32, number: u32, now: Ps) -> Ps {
-        let edge = step.edge;
-        let state = &self.bookings.edges[edge as usize];
         let mut open = now;
-        if state.decodes {
-            let node = &mut self.bookings.nodes[state.node as usize];
+        if step.node != NONE {
+            let node = &mut self.bookings.nodes[step.node as usize];
             open = open.max(node.open_ps);
             if number == 0 {
                 open += node.decode_ps;
                 node.open_ps = open;
                 if !node.booked.is_empty() {
-                    self.delay(paths, self.bookings.edges[edge as usize].node, id, now, open);
+                    self.delay(paths, step.node, id, now, open);
                 }
             }
         }
-        if self.bookings.edges[edge as usize].booked.is_some() {
+        if self.bookings.edges[step.edge as usize].booked.is_some() {
             self.give_way(paths, step, id, now);
         }
         open
@@ -208,36 +205,31 @@ impl FlitWires {
 
     /// A flit passes a node that lets it go at `open`.
     #[inline(always)]
-    fn pass(&mut self, paths: &Paths, flit: Flit, step: Step, open: Ps) -> Option<Arrival> {
+    fn pass(&mut self, paths: &Paths, flit: Entry, step: Step, open: Ps) -> Option<Arrival> {
         let edge = &mut self.bookings.edges[step.edge as usize];
-        let mut takes = edge.flit_ps;
-        if flit.short {
-            takes = self.short_ps(paths, flit.id, flit.hop);
-        }
+        let takes = if flit.what & SHORT == 0 { edge.flit_ps } else { self.short_ps(paths, flit, 0) };
         let edge = &mut self.bookings.edges[step.edge as usize];
         edge.free_ps = open.max(edge.free_ps) + takes;
         let mut arrival = edge.free_ps + edge.propagation_ps;
         if step.second != NONE {
-            let mut takes = self.bookings.edges[step.second as usize].flit_ps;
-            if flit.short {
-                takes = self.short_ps(paths, flit.id, flit.hop + 1);
-            }
+            let edge = &mut self.bookings.edges[step.second as usize];
+            let takes = if flit.what & SHORT == 0 { edge.flit_ps } else { self.short_ps(paths, flit, 1) };
             let edge = &mut self.bookings.edges[step.second as usize];
             edge.free_ps = arrival.max(edge.free_ps) + takes;
             arrival = edge.free_ps + edge.propagation_ps;
         }
         if step.end == End::Node {
-            let what = (flit.hop + step.hops) | if flit.short { SHORT } else { 0 };
-            self.wheel.push(Entry { time: arrival, id: flit.id, number: flit.number, what });
+            self.wheel.push(Entry { time: arrival, what: flit.what + u32::from(step.hops), ..flit });
             return None;
         }
         self.end_flit(paths, flit, step, arrival)
     }
 
-    /// What a short flit of a transfer holds the edge of a hop.
+    /// What a short flit holds the edge of its hop, or one further along the path.
     #[cold]
-    fn short_ps(&self, paths: &Paths, id: u32, hop: u32) -> Ps {
-        let flight = &self.flights[self.place[id as usize] as usize];
+    fn short_ps(&self, paths: &Paths, flit: Entry, further: u32) -> Ps {
+        let flight = &self.flights[self.place[flit.id as usize] as usize];
+        let hop = (flit.what & !SHORT) + further;
         flight.times(&paths.hops[hop as usize], self.flit_bytes).short
     }
 
@@ -267,7 +259,7 @@ impl FlitWires {
         let leg = &mut self.bookings.legs[at as usize];
         let edge = &self.bookings.edges[step.edge as usize];
         let more = leg.train.last() > now;
-        if (more && (edge.held > 0 || now < edge.busy_until)) || self.never_books || leg.train.is_one() {
+        if (more && (edge.held > 0 || now < edge.busy_until)) || leg.train.is_one() {
             return self.let_one_go(paths, at, open);
         }
         let arrival = self.book(paths, at, open, more);
@@ -290,7 +282,8 @@ impl FlitWires {
             self.bookings.edges[self.steps[hop as usize].edge as usize].held += 1;
         }
         let step = self.steps[hop as usize];
-        let arrival = self.pass(paths, Flit { id, number, hop, short }, step, open);
+        let what = hop | if short { SHORT } else { 0 };
+        let arrival = self.pass(paths, Entry { time: 0, id, number, what }, step, open);
         let source = self.flight(id).first_hop == hop;
         let left_ps = (source && last).then(|| self.bookings.edges[step.edge as usize].free_ps);
         (left_ps.is_some() || arrival.is_some()).then_some(Notice { left_ps, arrival })
@@ -309,14 +302,14 @@ impl FlitWires {
             if step.end != End::Node {
                 return self.end(paths, id, at);
             }
-            leg.hop += step.hops;
+            leg.hop += u32::from(step.hops);
             leg.due = leg.train.head();
             leg.state = State::Coming { held: false };
             self.wheel.push(Entry { time: leg.due, id, number: leg.train.first, what: LEG | at });
             return None;
         }
         leg.state = State::Booked { open, before };
-        let next = leg.hop + step.hops;
+        let next = leg.hop + u32::from(step.hops);
         if step.end != End::Node {
             leg.due = leg.train.last();
             self.wheel.push(Entry { time: leg.due, id, number: leg.train.end() - 1, what: LEG | at });
@@ -363,11 +356,11 @@ impl FlitWires {
     }
 
     /// The same for a flit that travels alone.
-    fn end_flit(&mut self, paths: &Paths, flit: Flit, step: Step, arrival: Ps) -> Option<Arrival> {
+    fn end_flit(&mut self, paths: &Paths, flit: Entry, step: Step, arrival: Ps) -> Option<Arrival> {
         let flight = &mut self.flights[self.place[flit.id as usize] as usize];
         if step.end == End::Gather {
             if flit.number + 1 == flight.flits {
-                self.release(paths, flit.id, flit.hop, arrival);
+                self.release(paths, flit.id, flit.what & !SHORT, arrival);
             }
             return None;
         }
@@ -385,7 +378,7 @@ impl FlitWires {
 
     /// All flits of a transfer have been gathered behind a step, the last one at `last`.
     fn release(&mut self, paths: &Paths, id: u32, hop: u32, last: Ps) {
-        let next = hop + self.steps[hop as usize].hops;
+        let next = hop + u32::from(self.steps[hop as usize].hops);
         let train = self.flight(id).train(last + paths.hops[next as usize - 1].overhead_ps);
         self.arrive(id, next, train, false);
     }

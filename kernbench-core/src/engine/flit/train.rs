@@ -162,12 +162,7 @@ mod tests {
         let mut train = Train { first: r.below(5) as u32, segments: SmallVec::new() };
         let mut time = r.below(20);
         for _ in 0..1 + r.below(4) {
-            let s = Segment {
-                time,
-                step: r.below(5),
-                count: 1 + r.below(6) as u32,
-                short: r.below(2) == 0,
-            };
+            let s = Segment { time, step: r.below(5), count: 1 + r.below(6) as u32, short: r.below(2) == 0 };
             time = s.last() + r.below(9);
             train.push(s);
         }
@@ -184,8 +179,7 @@ mod tests {
         for seed in 0..2000 {
             let mut r = Random(seed);
             let train = train(&mut r);
-            let times =
-                FlitTimes { full: 1 + r.below(5), short: 1 + r.below(3), propagation: r.below(3) };
+            let times = FlitTimes { full: 1 + r.below(5), short: 1 + r.below(3), propagation: r.below(3) };
             let (open, mut free) = (r.below(40), r.below(40));
             let (out, end) = train.over(&times, open, free);
             let expected: Vec<_> = flits(&train)

@@ -1,4 +1,4 @@
-//! The published results of the default machine that this fidelity has to give exactly.
+//! The published results of the default machine to give exactly.
 
 use super::*;
 use crate::ir::{PeId, Transfer};
@@ -73,47 +73,24 @@ fn ipcq_law_on_real_paths() {
 }
 
 #[test]
-fn contended_rows_are_near() {
-    let t = Topology::default_machine();
-    for f in Fidelity::ALL { println!("{f:?}");
-
-    let t = Topology::default_machine();
-    let own = pe(&t, 0, 0, 0);
-    let last = |flows: &[Flow]| traffic(&t, flows, f).iter().map(|p| p.end_ps).max();
-    let mut flows: Vec<Flow> = (0..8).map(|i| flow(Issuer::Dma(pe(&t, 0, 0, i)), own, 16)).collect();
+fn contended_rows() {
+    let striped = include_str!("../../../../topology.yaml").replace("policy: first", "policy: striped");
+    let (first, striped) = (Topology::default_machine(), Topology::from_yaml("striped.yaml", &striped));
+    let striped = striped.unwrap_or_else(|f| panic!("{f:?}"));
+    let last = |t: &Topology, flows: &[Flow], fidelity| {
+        traffic(t, flows, fidelity).iter().map(|p| p.end_ps).max().unwrap_or(0)
+    };
+    let mut flows: Vec<Flow> =
+        (0..8).map(|i| flow(Issuer::Dma(pe(&first, 0, 0, i)), pe(&first, 0, 0, 0), 16)).collect();
     for (i, f) in flows.iter_mut().enumerate() {
         f.transfer.addr = 256 * i as u64;
     }
-    println!("{:?}", last(&flows));
+    assert_eq!(last(&first, &flows, Fidelity::Flit), ns(556.0));
+    insta::assert_snapshot!(last(&first, &flows, Fidelity::Message), @"545000");
     for (i, f) in flows.iter_mut().enumerate() {
-        f.transfer.home = pe(&t, 0, 1, i as u32);
+        f.transfer.home = pe(&first, 0, 1, i as u32);
     }
-    println!("{:?}", last(&flows)); }
-}
-
-#[test]
-fn scratch_compare() {
-    use crate::engine::flit::FlitWires;
-    use laws::Random;
-    let t = Topology::default_machine();
-    for seed in 0..3000 {
-        let mut r = Random(seed);
-        let n = 1 + r.below(24);
-        let spread = [1, 2, 8, 300][r.below(4) as usize];
-        let sizes = [200, 3000, 20000][r.below(3) as usize];
-        let flows: Vec<Flow> = (0..n).map(|_| {
-            let from = PeId(r.below(spread) as u32 % 256);
-            let home = PeId(r.below(spread) as u32 % 256);
-            let issuer = match r.below(8) { 0 => Issuer::HostWrite, 1 => Issuer::HostRead, 2 => Issuer::Message(from), _ => Issuer::Dma(from) };
-            let runs = if r.below(3) == 0 { 1 + r.below(9) as u32 } else { 1 };
-            let run_bytes = (1 + r.below(sizes) as u32) & if r.below(2) == 0 { !255 } else { !0 };
-            let transfer = Transfer { addr: 64 * r.below(100), home, run_bytes: run_bytes.max(1), runs, stride_bytes: if runs > 1 { 64 * r.below(1000) as u32 } else { 0 }, ..Transfer::default() };
-            Flow { issuer, transfer, start_ps: if r.below(2) == 0 { 0 } else { r.below(100_000) } }
-        }).collect();
-        let a = crate::engine::traffic::run(&t, &flows, FlitWires::new(t.machine(), flows.len()));
-        let mut w = FlitWires::new(t.machine(), flows.len());
-        w.never_books = true;
-        let b = crate::engine::traffic::run(&t, &flows, w);
-        for i in 0..flows.len() { assert_eq!(a[i].end_ps, b[i].end_ps, "seed {seed} flow {i} of {n}: {:?}", flows[i]); }
-    }
+    assert_eq!(last(&first, &flows, Fidelity::Flit), ns(1111.5));
+    assert_eq!(last(&striped, &flows, Fidelity::Flit), ns(368.5));
+    insta::assert_snapshot!(last(&first, &flows, Fidelity::Message), @"1109500");
 }
