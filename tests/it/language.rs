@@ -1,6 +1,7 @@
 //! Laws of the language, end to end: kernels on small data against plain Rust.
 
 mod attention;
+mod composite;
 mod data;
 mod intrinsics;
 mod machine;

@@ -10,7 +10,7 @@ use super::tile::{Matrix, POISON, Pending, Tile, Transposed};
 use super::view::{In, InOut, Out, Raw, Readable, Writable};
 use crate::diag::Diagnostic;
 use crate::ir::{self, AccessId, Composite, EpilogueFun, EpilogueStep, Level, OpKind, Place, SiteId, TileId};
-use crate::ty::{Dtype, ElementType, Float, bf16, f16};
+use crate::ty::{Dtype, ElementType, Float};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -162,16 +162,15 @@ pub trait Factor<'g, V> {
     fn operand(self) -> ir::Operand;
 }
 
-macro_rules! factors {
-    ($($value:ident: $($tile:ident),*;)*) => { $( $(
-        impl<'g> Factor<'g, $value> for Tile<'g, $tile> {
-            fn operand(self) -> ir::Operand { ir::Operand::Tile(self.id) }
-        }
-    )* )* };
+impl<'g, T: Float> Factor<'g, f32> for Tile<'g, T> {
+    fn operand(self) -> ir::Operand {
+        ir::Operand::Tile(self.id)
+    }
 }
-factors! {
-    f32: f16, bf16, f32;
-    i32: i32;
+impl<'g> Factor<'g, i32> for Tile<'g, i32> {
+    fn operand(self) -> ir::Operand {
+        ir::Operand::Tile(self.id)
+    }
 }
 impl Factor<'_, f32> for f32 {
     fn operand(self) -> ir::Operand {
