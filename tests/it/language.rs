@@ -3,6 +3,7 @@
 mod attention;
 mod composite;
 mod data;
+mod gemm;
 mod intrinsics;
 mod machine;
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::tests::build::Build;
+use crate::engine::tests::composites::mixed;
 use crate::engine::tests::fake::Line;
 use crate::engine::tests::laws::random;
 use crate::engine::tests::{options, run_with};
@@ -51,6 +52,27 @@ fn the_parts_of_the_path_join_and_sum_to_the_makespan() {
             options.issue = IssueMode::Blocking;
         }
         let log = log(&line, random(seed, 6), &options);
+        let launch = &log.launches[0];
+        let path = critical_path(&line.machine, &launch.program, &launch.timing, launch.issue);
+        assert_eq!(path.first().map(|s| s.start_ps), Some(500));
+        assert_eq!(path.last().map(|s| s.end_ps), Some(launch.timing.end_ps));
+        assert!(path.windows(2).all(|w| w[0].end_ps == w[1].start_ps));
+        let report = Report::of(&log, 0);
+        assert_eq!(report.time.iter().map(|r| r.ps).sum::<Ps>(), report.makespan_ps);
+        assert!(report.hbm.share_ppm() <= 1_000_000 && report.gemm.share_ppm() <= 1_000_000);
+        assert!(report.engines.iter().all(|e| e.share_ppm <= 1_000_000));
+    }
+}
+
+#[test]
+fn a_path_through_composites_has_no_gap_either() {
+    for seed in 0..60 {
+        let line = Line::new(1, 2);
+        let mut options = Options { start_ps: 500, ..options(&line) };
+        if seed % 3 == 0 {
+            options.issue = IssueMode::Blocking;
+        }
+        let log = log(&line, mixed(seed), &options);
         let launch = &log.launches[0];
         let path = critical_path(&line.machine, &launch.program, &launch.timing, launch.issue);
         assert_eq!(path.first().map(|s| s.start_ps), Some(500));

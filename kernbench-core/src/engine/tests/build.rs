@@ -76,8 +76,10 @@ impl On<'_> {
         p.for_each_read(&kind, |t| edges.extend(writers(t, p).map(|o| Edge::new(EdgeKind::Data, o))));
         let whole = matches!(kind, OpKind::Fence | OpKind::Barrier { .. });
         for (i, o) in p.ops.iter().enumerate() {
-            let fence =
-                matches!(o.kind, OpKind::Fence | OpKind::Barrier { .. } | OpKind::Wait { .. } | OpKind::Join { .. }) || whole;
+            let fence = matches!(
+                o.kind,
+                OpKind::Fence | OpKind::Barrier { .. } | OpKind::Wait { .. } | OpKind::Join { .. }
+            ) || whole;
             if fence {
                 edges.push(Edge::new(EdgeKind::Fence, OpId(i as u32)));
             }

@@ -122,7 +122,10 @@ fn by_recurrence(line: &Line, c: &Composite, tile_read: &dyn Fn(u64) -> Ps, writ
         }
         read.push(at + needed.map(|(_, elements)| tile_read(elements * 2)).sum::<Ps>());
         let at = read[s];
-        fetch.push(at.max(before(&fetch, s, 1)).max(before(&gemm, s, 2)) + line.machine.tcm.read.time((m * d + d * n) * 2));
+        fetch.push(
+            at.max(before(&fetch, s, 1)).max(before(&gemm, s, 2))
+                + line.machine.tcm.read.time((m * d + d * n) * 2),
+        );
         let o = s / k;
         let free = if by_k { before(&math, s, 2) } else { before(&store, o, 2) };
         gemm.push(fetch[s].max(before(&gemm, s, 1)).max(free) + G);
@@ -159,8 +162,7 @@ fn a_composite_alone_equals_its_recurrence() {
         // Whole tiles where the output is in HBM, so that every write takes the same.
         let mkn = if out { [mkn[0].next_multiple_of(32), mkn[1], mkn[2].next_multiple_of(32)] } else { mkn };
         let levels = [Level::KTile, Level::OutputTile];
-        let epilogue: Vec<EpilogueStep> =
-            levels.into_iter().filter(|_| r.below(2) == 0).map(relu).collect();
+        let epilogue: Vec<EpilogueStep> = levels.into_iter().filter(|_| r.below(2) == 0).map(relu).collect();
         let (program, timing) = alone(&line, mkn, hbm, &epilogue);
         let transfer = |bytes: u64| {
             let mut b = Build::new(1);
@@ -174,7 +176,7 @@ fn a_composite_alone_equals_its_recurrence() {
 }
 
 /// Composites among other ops, in order on every engine.
-fn mixed(seed: u64) -> Program {
+pub(crate) fn mixed(seed: u64) -> Program {
     let mut r = Random(seed);
     let mut b = Build::new(2);
     for p in 0..2 {
