@@ -5,15 +5,18 @@
 //!
 //! Its parts: `queue` orders events, `fabric` compiles routes, `wires` is the interface behind which
 //! fidelities differ (`message` is one, `hbm` its memories), `cost` holds the formulas of the compute
-//! engines, `sim` lets PEs issue and engines serve, `ipcq` and `barrier` are what PEs do together,
+//! engines, `sim` lets PEs issue and engines serve, `composite` pipelines the tiles of a composite GEMM,
+//! `ids` numbers what happens, `ipcq` and `barrier` are what PEs do together,
 //! `stall` says why nothing goes on, which `blocked` finds out.
 
 mod barrier;
 mod blocked;
+mod composite;
 mod cost;
 mod fabric;
 mod flit;
 mod hbm;
+mod ids;
 mod ipcq;
 mod message;
 mod queue;
@@ -26,7 +29,6 @@ mod timing;
 mod traffic;
 mod wires;
 
-pub(crate) use cost::gemm_mkn;
 pub use stall::{Blocked, Reason, Stall, WaitsFor};
 pub(crate) use stall::{intrinsic, pe_name};
 pub use timing::{Cause, OpRef, OpTiming, PeTiming, Timing};
@@ -38,6 +40,7 @@ use crate::topology::{BufferKind, IssueMode, Machine, Topology};
 use crate::units::Ps;
 use fabric::Fabric;
 use flit::FlitWires;
+use ids::Ids;
 use message::MessageWires;
 use sim::Simulation;
 use std::sync::atomic::AtomicBool;
@@ -129,9 +132,15 @@ pub fn simulate(topology: &Topology, program: &Program, options: &Options) -> Re
 }
 
 fn simulate_on(fabric: &dyn Fabric, program: &Program, options: &Options) -> Result<Timing, Box<Stall>> {
-    let (machine, ids) = (fabric.machine(), program.op_count());
+    let ids = Ids::new(program);
     match options.fidelity {
-        Fidelity::Flit => Simulation::new(fabric, program, options, FlitWires::new(machine, ids)).run(),
-        Fidelity::Message => Simulation::new(fabric, program, options, MessageWires::new(machine, ids)).run(),
+        Fidelity::Flit => {
+            let wires = FlitWires::new(fabric.machine(), ids.len());
+            Simulation::new(fabric, program, options, ids, wires).run()
+        }
+        Fidelity::Message => {
+            let wires = MessageWires::new(fabric.machine(), ids.len());
+            Simulation::new(fabric, program, options, ids, wires).run()
+        }
     }
 }

@@ -33,6 +33,7 @@ pub(crate) fn machine(cubes: u32, pes: u32) -> Machine {
         ucie_policy: UciePolicy::First,
         hbm: Hbm { slice_bytes: 6 << 30, channels: 8, burst_ps: ns(8.0) },
         tcm: Tcm { bytes: 16 << 20, read: Rate::gbs(512.0), write: Rate::gbs(512.0) },
+        mmu: Mmu { overhead_ps: 0, page_bytes: 2 << 20 },
         sram_bytes: 32 << 20,
         gemm: Gemm {
             tile: [32, 64, 32],

@@ -1,6 +1,7 @@
 //! The rules of the simulator, one test each, on a small machine and programs by hand.
 
 pub(crate) mod build;
+pub(crate) mod composites;
 pub(crate) mod fake;
 pub(crate) mod laws;
 mod machine;
