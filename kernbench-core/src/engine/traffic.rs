@@ -66,7 +66,7 @@ pub(crate) fn traffic_on(fabric: &dyn Fabric, flows: &[Flow], fidelity: Fidelity
     }
 }
 
-fn run(fabric: &dyn Fabric, flows: &[Flow], mut wires: impl Wires) -> Vec<Passage> {
+pub(super) fn run(fabric: &dyn Fabric, flows: &[Flow], mut wires: impl Wires) -> Vec<Passage> {
     let (mut queue, mut paths) = (Queue::default(), Paths::default());
     let mut passages = Vec::with_capacity(flows.len());
     let mut responses = Vec::with_capacity(flows.len());
