@@ -139,16 +139,13 @@ pub(super) struct Paths {
     pub hops: Vec<Hop>,
     pub paths: Vec<Path>,
     index: FxHashMap<(Purpose, PeId, PeId), PathId>,
-    edges: FxHashMap<EdgeId, u32>,
+    /// The edges in use, by number.
+    pub edges: Vec<EdgeId>,
+    edge_numbers: FxHashMap<EdgeId, u32>,
     nodes: FxHashMap<NodeId, u32>,
 }
 
 impl Paths {
-    /// How many edges the paths use.
-    pub fn edges(&self) -> usize {
-        self.edges.len()
-    }
-
     pub fn get(&mut self, fabric: &dyn Fabric, purpose: Purpose, from: PeId, to: PeId) -> PathId {
         if let Some(&id) = self.index.get(&(purpose, from, to)) {
             return id;
@@ -178,9 +175,13 @@ impl Paths {
                 false => End::Node,
             };
             let overhead_ps = if end == End::Sink { 0 } else { fabric.overhead_ps(wire.to) };
-            let (edges, nodes) = (self.edges.len() as u32, self.nodes.len() as u32);
+            let nodes = self.nodes.len() as u32;
+            let number = *self.edge_numbers.entry(edge).or_insert(self.edges.len() as u32);
+            if number as usize == self.edges.len() {
+                self.edges.push(edge);
+            }
             self.hops.push(Hop {
-                edge: *self.edges.entry(edge).or_insert(edges),
+                edge: number,
                 node: *self.nodes.entry(wire.from).or_insert(nodes),
                 decode_ps,
                 per_us: wire.rate.map_or(0, |r| r.per_us),

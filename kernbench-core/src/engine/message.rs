@@ -152,7 +152,7 @@ impl MessageWires {
 
 impl Wires for MessageWires {
     fn start(&mut self, paths: &Paths, id: u32, path: Path, load: Load, sink: Sink, at: Ps) {
-        self.edge_free.resize(paths.edges(), 0);
+        self.edge_free.resize(paths.edges.len(), 0);
         let flight = Flight::new(path, load, sink, at, self.flit_bytes);
         let place = match self.unused.pop() {
             Some(place) => {

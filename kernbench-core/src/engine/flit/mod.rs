@@ -37,7 +37,7 @@ const LEG: u32 = 1 << 31;
 const SHORT: u32 = 1 << 30;
 
 /// What the time of a transfer alone depends on: path, address in a row of channels, and load.
-type Shape = (u32, u64, u64, u64, u64);
+type Shape = ([u32; 2], u64, u64, u64, u64);
 
 /// A hop, with the one after it if nobody can come between.
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +117,7 @@ impl Wires for FlitWires {
         }
         let mut flight = Flight::new(path, load, sink, at, self.flit_bytes);
         let row = self.flit_bytes * u64::from(self.hbm.channels);
-        let shape = (path.first, load.addr % row, load.run_bytes, load.runs, load.stride_bytes);
+        let shape = ([path.first, path.len], load.addr % row, load.run_bytes, load.runs, load.stride_bytes);
         flight.alone_ps = *self
             .alone
             .entry(shape)

@@ -3,9 +3,12 @@
 pub(crate) mod build;
 pub(crate) mod composites;
 pub(crate) mod fake;
+pub(crate) mod flits;
 pub(crate) mod laws;
 mod machine;
+pub(crate) mod model;
 mod oracle;
+mod published;
 mod queues;
 mod rules;
 mod stalls;
