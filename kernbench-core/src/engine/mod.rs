@@ -18,6 +18,7 @@ mod flit;
 mod hbm;
 mod ids;
 mod ipcq;
+mod laws;
 mod message;
 mod queue;
 mod sim;

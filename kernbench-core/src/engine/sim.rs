@@ -106,7 +106,10 @@ impl<'a, W: Wires> Simulation<'a, W> {
             let now = self.end;
             return Err(Stall::of(&self, Reason::Deadlock, now));
         }
-        Ok(self.timing())
+        match self.broken_law() {
+            Some(stall) => Err(stall),
+            None => Ok(self.timing()),
+        }
     }
 
     /// Lets the engines of a PE look at their first ops.

@@ -126,9 +126,25 @@ fn a_cancelled_run() {
 
 #[test]
 fn every_code_has_a_page() {
-    for code in ["KB0401", "KB0402", "KB0403", "KB0404"] {
+    for code in ["KB0401", "KB0402", "KB0403", "KB0404", "KB0405"] {
         let page = format!("{}/../docs/diagnostics/{code}.md", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(page).unwrap_or_default();
         assert!(text.starts_with(&format!("# {code}: ")), "{code}");
     }
+}
+
+#[test]
+fn a_broken_law() {
+    let mut b = Build::new(1);
+    let x = b.pe(0).load("x", [512, 128], 0);
+    b.pe(0).store(x, 0);
+    let mut stall = stall(b, |o| o.max_ps = Some(50_500));
+    stall.reason = Reason::BrokenLaw;
+    stall.blocked.truncate(1);
+    stall.blocked[0].waits_for = WaitsFor::Law("took less time than its bytes or operations need");
+    assert_snapshot!(stall, @"
+    error[KB0405]: internal error: the times of this run are wrong
+      --> kernel.rs:1:9: sip0.cube0.pe0: `x = load` took less time than its bytes or operations need
+      help: report it with the command and the files it reads; another `fidelity` may do meanwhile
+    ");
 }
