@@ -14,7 +14,7 @@ pub struct Access {
     pub shape: [u32; 2],
     /// Elements from one row to the next.
     pub stride: u32,
-    /// The first of its transfers in [`PeProgram::transfers`].
+    /// The first of its transfers in [`super::PeProgram::transfers`].
     pub first: u32,
     /// How many transfers.
     pub len: u32,
