@@ -62,7 +62,12 @@ impl<V: Dtype, O: Dtype> Gemm<'_, V, O> {
             s.mistake(rec.pe, site, d.code, || d);
             return None;
         }
+        // Each of its steps takes as much of the host's memory and time as an op.
         let counts = c.tiles();
+        let steps = counts.iter().fold(1, |n: u64, &x| n.saturating_mul(x.into()));
+        if !s.afford(steps, site) {
+            return None;
+        }
         for (place, side, [rows, cols]) in
             [(&mut c.a, self.a, [0, 1]), (&mut c.b, self.b, [1, 2]), (&mut c.out, self.out, [0, 2])]
         {
