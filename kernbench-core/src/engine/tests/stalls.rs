@@ -31,6 +31,22 @@ fn two_pes_that_receive_first() {
 }
 
 #[test]
+fn a_composite_that_waits_is_shown_once() {
+    let mut b = Build::new(2);
+    let mut pe = b.pe(0);
+    let w = pe.recv("w", E, [64, 32]);
+    let c = pe.composite("y", [32, 64, 32], [Ok(0), Err(w), Ok(0)], &[]);
+    pe.join(c);
+    assert_snapshot!(stall(b, |_| ()), @"
+    error[KB0402]: deadlock at 0 ns: ops wait for what never comes, 3 of 3 ops are not complete
+      --> kernel.rs:1:9: sip0.cube0.pe0: `w = recv` waits for message 0 from E, sip0.cube0.pe1, which sends nothing more
+      --> kernel.rs:2:9: sip0.cube0.pe0: `y = composite` waits for `w = recv` at kernel.rs:1
+      --> kernel.rs:3:9: sip0.cube0.pe0: `wait` waits for `y = composite` at kernel.rs:2
+      help: give every `recv` its `send`, and let every PE of a group come to its barriers
+    ");
+}
+
+#[test]
 fn blocking_issue_hides_what_comes_after() {
     let mut b = Build::new(2);
     for (p, dir) in [(0, E), (1, W)] {
