@@ -264,7 +264,11 @@ impl<'p> Pe<'p> {
         let mut bytes = Vec::with_capacity(tile.bytes() as usize);
         if tile.elements() > 0 {
             match self.scratch.values(self.program, src) {
-                Values::F(v) => (0..v.rows).for_each(|i| round::write_floats(tile.ty, v.line(i), &mut bytes)),
+                Values::F(v) => {
+                    bytes.resize(tile.bytes() as usize, 0);
+                    let lines = bytes.chunks_exact_mut(v.cols * tile.ty.bytes() as usize);
+                    lines.enumerate().for_each(|(i, line)| tile.ty.narrow(v.line(i), line));
+                }
                 Values::I(v) => (0..v.rows).for_each(|i| round::write_ints(tile.ty, v.line(i), &mut bytes)),
             }
         }
@@ -277,15 +281,17 @@ impl<'p> Pe<'p> {
         let size = tile.ty.bytes() as usize;
         let bytes = store.bytes(access.tensor);
         let stride = tile.stride as usize;
-        let cols = tile.shape[1] as usize;
+        // The tile has the shape of the access. Rows without gaps on both sides are one.
+        let [rows, cols] = tile.shape.map(|n| n as usize);
+        let dense = stride == cols && access.stride as usize == cols;
+        let [rows, cols] = if dense { [1, rows * cols] } else { [rows, cols] };
         let Some((lanes, at)) = self.scratch.lanes_mut(p, dst) else { return };
-        // The tile has the shape of the access.
-        for i in 0..tile.shape[0] as usize {
+        for i in 0..rows {
             let first = (access.offset as usize + i * access.stride as usize) * size;
             let line = bytes.get(first..first + cols * size).unwrap_or(&[]);
             let to = at + i * stride..at + i * stride + cols;
             match lanes {
-                Lanes::F(v) => round::read_floats(tile.ty, line, &mut v[to]),
+                Lanes::F(v) => tile.ty.widen(line, &mut v[to]),
                 Lanes::I(v) => round::read_ints(tile.ty, line, &mut v[to]),
             }
         }
