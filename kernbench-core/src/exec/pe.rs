@@ -1,15 +1,16 @@
 //! One PE: runs its ops in program order until it needs what is not there yet.
 
 use super::Options;
-use super::dot::{Packing, dot_floats, dot_ints};
+use super::dot::{Output, dot_floats, dot_ints};
 use super::expr::{self, Evaluator};
 use super::findings::{Finding, Rectangle, STALE, UNWRITTEN};
+use super::packing::Packing;
 use super::round::{self, is_float};
 use super::steps;
 use super::tiles::{Lanes, Scratch, Values};
 use crate::ir::{Access, AccessId, LinkId, OpId, OpKind, PeProgram, TileId};
 use crate::store::{Store, Version, Writer};
-use crate::ty::{Axis, Group, Scalar};
+use crate::ty::{Axis, ElementType, Group, Scalar};
 use rustc_hash::FxHashMap;
 
 /// Bytes a PE stores in one round before it yields, so that what waits to be applied stays small.
@@ -184,18 +185,31 @@ impl<'p> Pe<'p> {
     fn dot(&mut self, dst: TileId, (a, a_t): (TileId, bool), (b, b_t): (TileId, bool), accumulate: bool) {
         let p = self.program;
         let [m, n] = p.tile(dst).shape.map(|n| n as usize);
+        let arch = self.evaluator.arch;
+        let apart = !Scratch::overlap(p, dst, a) && !Scratch::overlap(p, dst, b);
+        if apart
+            && p.tile(dst).ty == ElementType::F32
+            && let Some((mut values, at)) = self.scratch.take(p, dst)
+        {
+            if let (Values::F(a), Values::F(bv)) = (self.scratch.values(p, a), self.scratch.values(p, b)) {
+                let out = Output { data: &mut values[at..], row: p.tile(dst).stride as usize, accumulate };
+                let b = (if b_t { bv.t() } else { bv }, self.scratch.version(p, b));
+                dot_floats(arch, &mut self.packing, if a_t { a.t() } else { a }, b, out);
+            }
+            return self.scratch.put(p, dst, values);
+        }
         let out = &mut self.evaluator.out;
         out.f.clear();
         out.i.clear();
         if accumulate {
             gather(self.scratch.values(p, dst), out);
         }
-        let arch = self.evaluator.arch;
         match (self.scratch.values(p, a), self.scratch.values(p, b)) {
-            (Values::F(a), Values::F(b)) => {
+            (Values::F(a), Values::F(bv)) => {
                 out.f.resize(m * n, 0.0);
-                let (a, b) = (if a_t { a.t() } else { a }, if b_t { b.t() } else { b });
-                dot_floats(arch, &mut self.packing, a, b, &mut out.f);
+                let out = Output { data: &mut out.f, row: n, accumulate };
+                let b = (if b_t { bv.t() } else { bv }, self.scratch.version(p, b));
+                dot_floats(arch, &mut self.packing, if a_t { a.t() } else { a }, b, out);
                 self.write(dst, true);
             }
             (Values::I(a), Values::I(b)) => {

@@ -47,7 +47,8 @@ fn a_dot_is_the_plain_chain_of_fused_multiply_adds() {
 /// Hosts without vectors or without AVX-512 give the same bits.
 #[test]
 fn every_instruction_set_gives_the_same_bits() {
-    use super::super::dot::{Packing, dot_floats};
+    use super::super::dot::{Output, dot_floats};
+    use super::super::packing::Packing;
     use super::super::tiles::View;
     let mut r = Random(13);
     let (m, k, n) = (13, 37, 45);
@@ -56,7 +57,8 @@ fn every_instruction_set_gives_the_same_bits() {
         let mut out = vec![0.0; m * n];
         let a = View { data: &a, rows: m, cols: k, row: k, col: 1 };
         let b = View { data: &b, rows: k, cols: n, row: n, col: 1 };
-        dot_floats(arch, &mut Packing::default(), a, b, &mut out);
+        let to = Output { data: &mut out, row: n, accumulate: false };
+        dot_floats(arch, &mut Packing::default(), a, (b, 1), to);
         out
     };
     let best = run(pulp::Arch::new());
