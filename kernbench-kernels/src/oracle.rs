@@ -1,12 +1,12 @@
 //! Reference attention: in f64, and plainly in the storage type, without any of the kernels' structure.
 //!
-//! Sums run in eight or sixteen lanes of fixed number, so that every host gives the same bits.
+//! Blocks of keys are widened once for many queries; every host gives the same bits.
 
 mod lanes;
 
 use crate::bench::HostArray;
 use kernbench_core::ty::{ElementType, Float};
-use lanes::{Real, add_products, dots, exp, sum};
+use lanes::{KEYS, ROWS, Real, add_products, exp, sum, widen_transposed};
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 use std::marker::PhantomData;
@@ -169,53 +169,79 @@ impl<A: Arithmetic> WithSimd for Rows<'_, A> {
     type Output = Vec<A::F>;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> Vec<A::F> {
-        /// Keys widened at a time.
-        const KEYS: usize = 64;
+    fn with_simd<S: Simd>(self, simd: S) -> Vec<A::F> {
         let Rows { p, from: [q, k, v], arithmetic, head, rows } = self;
-        let (d, group, count, first) = (p.d, p.h_q / p.h_kv, rows.len(), rows.start);
-        let most = p.seen(rows.clone().last().unwrap_or(0) / group);
+        let zero = A::F::default();
+        let (d, group, first) = (p.d, p.h_q / p.h_kv, rows.start);
+        let (stripes, width) = (rows.len().div_ceil(ROWS), d.next_multiple_of(KEYS));
+        let seen = |row: usize| p.seen((first + row) / group);
+        let most = seen(rows.len() - 1);
+        let length = most.next_multiple_of(KEYS);
         let mut narrow = vec![0.0; KEYS * d];
-        let mut queries = vec![A::F::default(); count * d];
-        for (i, to) in rows.clone().zip(queries.chunks_exact_mut(d)) {
-            let (t, h) = (i / group, head * group + i % group);
-            lanes::widen(q, (t * p.h_q + h) * d, &mut narrow[..d], to);
-        }
-        let mut block = vec![A::F::default(); KEYS * d];
-        let mut scores = vec![A::F::default(); count * most];
-        for key in (0..most).step_by(KEYS) {
-            let n = KEYS.min(most - key);
-            lanes::widen(k, (head * p.s_kv + key) * d, &mut narrow[..n * d], &mut block[..n * d]);
-            dots(&queries, &block[..n * d], d, &mut scores[key..], most);
-        }
-        let mut divisors = Vec::with_capacity(count);
-        for (i, row) in rows.zip(scores.chunks_exact_mut(most.max(1))) {
-            divisors.push(arithmetic.weights(&mut row[..p.seen(i / group)]));
-        }
-        divisors.resize(count, None);
-        let mut out = vec![A::F::default(); count * d];
-        for key in (0..most).step_by(KEYS) {
-            let n = KEYS.min(most - key);
-            lanes::widen(v, (head * p.s_kv + key) * d, &mut narrow[..n * d], &mut block[..n * d]);
-            if p.seen(first / group) >= key + n {
-                add_products(&scores[key..], most, &block[..n * d], d, &mut out);
-                continue;
-            }
-            // A weight of 0 would not hide a NaN of a key that is not seen.
-            for (i, out) in out.chunks_exact_mut(d).enumerate() {
-                let n = n.min(p.seen((first + i) / group).saturating_sub(key));
-                add_products(&scores[i * most + key..], most, &block[..n * d], d, out);
+
+        let mut queries = vec![[zero; ROWS]; stripes * d];
+        for (i, row) in rows.clone().enumerate() {
+            let (t, h) = (row / group, head * group + row % group);
+            q.widen((t * p.h_q + h) * d, &mut narrow[..d]);
+            for (to, x) in queries[i / ROWS * d..].iter_mut().zip(&narrow[..d]) {
+                to[i % ROWS] = A::F::from_f32(*x);
             }
         }
-        for (out, divisor) in out.chunks_exact_mut(d).zip(divisors) {
-            match divisor {
-                Some(divisor) => out.iter_mut().for_each(|o| *o = *o / divisor),
-                None => out.fill(A::F::default()),
+        let mut scores = vec![zero; stripes * ROWS * length];
+        let mut keys = vec![[zero; KEYS]; d];
+        for key in (0..most).step_by(KEYS) {
+            let n = KEYS.min(most - key);
+            widen_transposed(k, (head * p.s_kv + key) * d, &mut narrow[..n * d], d, &mut keys);
+            for (query, out) in queries.chunks_exact(d).zip(scores.chunks_exact_mut(ROWS * length)) {
+                add_products(simd, query, keys.as_flattened(), KEYS, &mut out[key..], length);
+            }
+        }
+
+        let mut divisors = vec![None; rows.len()];
+        for (i, (divisor, row)) in divisors.iter_mut().zip(scores.chunks_exact_mut(length.max(1))).enumerate()
+        {
+            *divisor = arithmetic.weights(&mut row[..seen(i)]);
+        }
+
+        let mut sums = vec![zero; stripes * ROWS * width];
+        let mut values = vec![zero; KEYS * width];
+        let mut weights = [[zero; ROWS]; KEYS];
+        for key in (0..most).step_by(KEYS) {
+            let n = KEYS.min(most - key);
+            lanes::widen(v, (head * p.s_kv + key) * d, &mut narrow[..n * d], [d, width], &mut values);
+            for (stripe, out) in sums.chunks_exact_mut(ROWS * width).enumerate() {
+                let row = stripe * ROWS;
+                for r in 0..ROWS {
+                    let from = &scores[(row + r) * length + key..][..n];
+                    weights.iter_mut().zip(from).for_each(|(to, w)| to[r] = *w);
+                }
+                if seen(row) >= key + n {
+                    add_products(simd, &weights[..n], &values, width, out, width);
+                    continue;
+                }
+                // A weight of 0 would not hide a NaN of a key that is not seen: a row at a time.
+                for r in 0..ROWS.min(rows.len() - row) {
+                    let n = n.min(seen(row + r).saturating_sub(key));
+                    let mut alone = [[zero; ROWS]; KEYS];
+                    alone.iter_mut().zip(&weights).for_each(|(to, w)| to[0] = w[r]);
+                    let mut line = vec![zero; ROWS * width];
+                    line[..width].copy_from_slice(&out[r * width..][..width]);
+                    add_products(simd, &alone[..n], &values, width, &mut line, width);
+                    out[r * width..][..width].copy_from_slice(&line[..width]);
+                }
+            }
+        }
+
+        let mut out = vec![zero; rows.len() * d];
+        for ((out, sums), divisor) in out.chunks_exact_mut(d).zip(sums.chunks_exact(width)).zip(divisors) {
+            if let Some(divisor) = divisor {
+                out.iter_mut().zip(sums).for_each(|(o, x)| *o = *x / divisor);
             }
         }
         out
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,6 +255,50 @@ mod tests {
         let out = attention(&P, &[5.0, 7.0, 1.0, 0.0], &[0.0, ln3], &[4.0, 8.0]);
         let want = [4.0, 4.0, 7.0, 6.0];
         assert!(out.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-6), "{out:?}");
+    }
+
+    /// The definition, one multiplication after the other.
+    fn by_definition(p: &Problem, q: &[f32], k: &[f32], v: &[f32]) -> Vec<f64> {
+        let mut out = vec![];
+        for (t, h, i) in (0..p.t_q * p.h_q * p.d).map(|x| (x / p.d / p.h_q, x / p.d % p.h_q, x % p.d)) {
+            let head = h / (p.h_q / p.h_kv) * p.s_kv;
+            let product = |j: usize, i: usize| {
+                f64::from(q[(t * p.h_q + h) * p.d + i]) * f64::from(k[(head + j) * p.d + i])
+            };
+            let score = |j: usize| f64::from(p.scale) * (0..p.d).map(|i| product(j, i)).sum::<f64>();
+            let weights: Vec<f64> = (0..p.seen(t)).map(|j| score(j).exp()).collect();
+            let sum: f64 = weights.iter().zip(head..).map(|(w, j)| w * f64::from(v[j * p.d + i])).sum();
+            out.push(if weights.is_empty() { 0.0 } else { sum / weights.iter().sum::<f64>() });
+        }
+        out
+    }
+
+    #[test]
+    fn every_shape_agrees_with_the_definition() {
+        for (h_q, h_kv, d, t_q, s_kv, causal) in [
+            (4, 2, 19, 1, 7, false),
+            (3, 1, 32, 13, 150, true),
+            (8, 2, 40, 5, 66, false),
+            (1, 1, 1, 70, 70, true),
+        ] {
+            for valid in [s_kv, s_kv / 2, 0] {
+                let p = Problem { h_q, h_kv, d, t_q, s_kv, valid, causal, scale: 0.3 };
+                let array = |name, n| crate::random::normal::<f32>(5, name, n);
+                let (q, kv) = (array("q", t_q * h_q * d), h_kv * s_kv * d);
+                let (k, mut v) = (array("k", kv), array("v", kv));
+                let want = by_definition(&p, &q, &k, &v);
+                // Values of keys that a query does not see must not touch it.
+                for head in v.chunks_exact_mut(s_kv * d) {
+                    head[valid * d..].fill(f32::NAN);
+                }
+                let got = attention(&p, &q, &k, &v);
+                let low = plain::<f32>(&p, &q, &k, &v);
+                for ((got, low), want) in got.iter().zip(low).zip(want) {
+                    assert!((got - want).abs() < 1e-13 * (1.0 + want.abs()), "{p:?}: {got} {want}");
+                    assert!((f64::from(low) - want).abs() < 1e-5, "{p:?}: {low} {want}");
+                }
+            }
+        }
     }
 
     #[test]

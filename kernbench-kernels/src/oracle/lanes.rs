@@ -1,215 +1,188 @@
-//! The loops of the references, over lanes of a fixed number; compiled for the vectors of the host by
-//! whoever calls them.
+//! The loops of the references. An element of a product is one chain of fused multiply-adds, and sums run
+//! in lanes of a fixed number, so every host gives the same bits.
 
 use super::Elements;
+use pulp::Simd;
 use std::ops::{Add, Div, Mul};
 
-/// f32 or f64, and as many of them as make 64 bytes.
+/// f32 or f64, and vectors of them.
 pub(super) trait Real:
     Copy + Default + Send + Sync + PartialOrd + Add<Output = Self> + Mul<Output = Self> + Div<Output = Self>
 {
-    type Lanes: Copy;
-    const ZERO: Self::Lanes;
-    const LOWEST: Self;
+    type Vector<S: Simd>: Copy;
+    const NEG_INFINITY: Self;
     fn from_f32(x: f32) -> Self;
     fn is_nan(self) -> bool;
+    fn vectors<S: Simd>(x: &[Self]) -> &[Self::Vector<S>];
+    fn vectors_mut<S: Simd>(x: &mut [Self]) -> &mut [Self::Vector<S>];
+    fn splat<S: Simd>(simd: S, x: Self) -> Self::Vector<S>;
     /// `a b + c`, rounded once.
-    fn fma(a: Self, b: Self, c: Self) -> Self;
-    /// Adds the products of lanes to `c`.
-    fn fma_lanes(a: &Self::Lanes, b: &Self::Lanes, c: &mut Self::Lanes);
-    /// Adds the products of one value and lanes to `c`.
-    fn scale_lanes(a: Self, b: &Self::Lanes, c: &mut Self::Lanes);
-    /// Whole lanes, and the values left over.
-    fn split(x: &[Self]) -> (&[Self::Lanes], &[Self]);
-    fn split_mut(x: &mut [Self]) -> (&mut [Self::Lanes], &mut [Self]);
-    /// The sum, by halves.
-    fn total(x: Self::Lanes) -> Self;
+    fn fma<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>, c: Self::Vector<S>) -> Self::Vector<S>;
 }
 
 macro_rules! real {
-    ($($t:ident, $lanes:literal;)*) => { $(
+    ($($t:ident, $vector:ident, $as:ident, $as_mut:ident, $splat:ident, $fma:ident;)*) => { $(
         impl Real for $t {
-            type Lanes = [$t; $lanes];
-            const ZERO: Self::Lanes = [0.0; $lanes];
-            const LOWEST: Self = $t::NEG_INFINITY;
+            type Vector<S: Simd> = S::$vector;
+            const NEG_INFINITY: Self = $t::NEG_INFINITY;
             #[inline(always)]
             fn from_f32(x: f32) -> Self { $t::from(x) }
             #[inline(always)]
             fn is_nan(self) -> bool { self.is_nan() }
             #[inline(always)]
-            fn fma(a: Self, b: Self, c: Self) -> Self { a.mul_add(b, c) }
+            fn vectors<S: Simd>(x: &[Self]) -> &[S::$vector] { S::$as(x).0 }
             #[inline(always)]
-            fn fma_lanes(a: &Self::Lanes, b: &Self::Lanes, c: &mut Self::Lanes) {
-                for i in 0..$lanes {
-                    c[i] = a[i].mul_add(b[i], c[i]);
-                }
-            }
+            fn vectors_mut<S: Simd>(x: &mut [Self]) -> &mut [S::$vector] { S::$as_mut(x).0 }
             #[inline(always)]
-            fn scale_lanes(a: Self, b: &Self::Lanes, c: &mut Self::Lanes) {
-                for i in 0..$lanes {
-                    c[i] = a.mul_add(b[i], c[i]);
-                }
-            }
+            fn splat<S: Simd>(simd: S, x: Self) -> S::$vector { simd.$splat(x) }
             #[inline(always)]
-            fn split(x: &[Self]) -> (&[Self::Lanes], &[Self]) { x.as_chunks() }
-            #[inline(always)]
-            fn split_mut(x: &mut [Self]) -> (&mut [Self::Lanes], &mut [Self]) { x.as_chunks_mut() }
-            #[inline(always)]
-            fn total(mut x: Self::Lanes) -> Self {
-                let mut n = $lanes;
-                while n > 1 {
-                    n /= 2;
-                    for i in 0..n {
-                        x[i] += x[i + n];
-                    }
-                }
-                x[0]
+            fn fma<S: Simd>(simd: S, a: S::$vector, b: S::$vector, c: S::$vector) -> S::$vector {
+                simd.$fma(a, b, c)
             }
         }
     )* };
 }
 real! {
-    f64, 8;
-    f32, 16;
+    f64, f64s, as_simd_f64s, as_mut_simd_f64s, splat_f64s, mul_add_f64s;
+    f32, f32s, as_simd_f32s, as_mut_simd_f32s, splat_f32s, mul_add_f32s;
 }
 
-/// Widens elements from `first` on, through `narrow`.
-#[inline(always)]
-pub(super) fn widen<F: Real>(from: &dyn Elements, first: usize, narrow: &mut [f32], to: &mut [F]) {
-    from.widen(first, narrow);
-    for (to, x) in to.iter_mut().zip(narrow) {
-        *to = F::from_f32(*x);
-    }
-}
+/// Keys at a time, and what lengths of rows are padded to: whole vectors on every host.
+pub(super) const KEYS: usize = 64;
+/// Rows at a time.
+pub(super) const ROWS: usize = 4;
 
-/// Rows, and keys, of a register block.
-const SIDE: usize = 4;
+/// `ROWS` values of each column: rows are padded with zeros to a multiple of `ROWS`.
+pub(super) type Stripe<F> = [F; ROWS];
 
-/// Products of every row of `a` with every row of `b`, both of length `d`: that of rows `i` and `j` at
-/// `i * stride + j` of `out`.
+/// Widens elements from `first` on, through `narrow`, into rows of length `d`, padded to `padded`.
 #[inline(always)]
-pub(super) fn dots<F: Real>(a: &[F], b: &[F], d: usize, out: &mut [F], stride: usize) {
-    let (rows, keys) = (a.len() / d, b.len() / d);
-    for i in (0..rows).step_by(SIDE) {
-        for j in (0..keys).step_by(SIDE) {
-            if i + SIDE <= rows && j + SIDE <= keys {
-                square::<F, SIDE>(a, b, d, [i, j], out, stride);
-            } else {
-                for i in i..rows.min(i + SIDE) {
-                    for j in j..keys.min(j + SIDE) {
-                        square::<F, 1>(a, b, d, [i, j], out, stride);
-                    }
-                }
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn square<F: Real, const N: usize>(
-    a: &[F],
-    b: &[F],
-    d: usize,
-    [i, j]: [usize; 2],
-    out: &mut [F],
-    stride: usize,
+pub(super) fn widen<F: Real>(
+    from: &dyn Elements,
+    first: usize,
+    narrow: &mut [f32],
+    [d, padded]: [usize; 2],
+    to: &mut [F],
 ) {
-    let a: [(&[F::Lanes], &[F]); N] = std::array::from_fn(|r| F::split(&a[(i + r) * d..][..d]));
-    let b: [(&[F::Lanes], &[F]); N] = std::array::from_fn(|c| F::split(&b[(j + c) * d..][..d]));
-    let chunks = a[0].0.len();
-    let (la, lb) = (a.map(|x| &x.0[..chunks]), b.map(|x| &x.0[..chunks]));
-    let mut acc = [[F::ZERO; N]; N];
-    for k in 0..chunks {
-        for r in 0..N {
-            for c in 0..N {
-                F::fma_lanes(&la[r][k], &lb[c][k], &mut acc[r][c]);
-            }
-        }
-    }
-    for r in 0..N {
-        for c in 0..N {
-            let rest = a[r].1.iter().zip(b[c].1);
-            let total = rest.fold(F::total(acc[r][c]), |sum, (x, y)| F::fma(*x, *y, sum));
-            out[(i + r) * stride + j + c] = total;
+    from.widen(first, narrow);
+    for (to, from) in to.chunks_exact_mut(padded).zip(narrow.chunks_exact(d)) {
+        for (to, x) in to.iter_mut().zip(from) {
+            *to = F::from_f32(*x);
         }
     }
 }
 
-/// Adds to each row of `out`, of length `d`, the rows of `b` times the weights of that row, which are at
-/// `i * stride` of `weights`.
+/// Widens at most `KEYS` rows of length `d` from element `first` on, transposed: column `j` of `to` is row
+/// `j`.
 #[inline(always)]
-pub(super) fn add_products<F: Real>(weights: &[F], stride: usize, b: &[F], d: usize, out: &mut [F]) {
-    let keys = b.len() / d;
-    let mut i = 0;
-    while i * d < out.len() {
-        let (of, to) = (&weights[i * stride..], &mut out[i * d..]);
-        i += match to.len() / d {
-            8.. => stripe::<F, 8>(of, stride, b, [keys, d], to),
-            4.. => stripe::<F, 4>(of, stride, b, [keys, d], to),
-            _ => stripe::<F, 1>(of, stride, b, [keys, d], to),
-        };
-    }
-}
-
-#[inline(always)]
-fn stripe<F: Real, const N: usize>(
-    weights: &[F],
-    stride: usize,
-    b: &[F],
-    [keys, d]: [usize; 2],
-    out: &mut [F],
-) -> usize {
-    /// Lanes of a row in registers.
-    const WIDE: usize = 2;
-    let weights: [&[F]; N] = std::array::from_fn(|r| &weights[r * stride..][..keys]);
-    let whole = F::split(&out[..d]).0.len() / WIDE * WIDE;
-    for lane in (0..whole).step_by(WIDE) {
-        let mut acc = [[F::ZERO; WIDE]; N];
-        for r in 0..N {
-            acc[r].copy_from_slice(&F::split(&out[r * d..][..d]).0[lane..lane + WIDE]);
-        }
-        for (j, row) in b.chunks_exact(d).enumerate().take(keys) {
-            let row = &F::split(row).0[lane..lane + WIDE];
-            for r in 0..N {
-                for l in 0..WIDE {
-                    F::scale_lanes(weights[r][j], &row[l], &mut acc[r][l]);
+pub(super) fn widen_transposed<F: Real>(
+    from: &dyn Elements,
+    first: usize,
+    narrow: &mut [f32],
+    d: usize,
+    to: &mut [[F; KEYS]],
+) {
+    /// Side of the squares that are transposed at a time.
+    const SIDE: usize = 8;
+    from.widen(first, narrow);
+    for (j, rows) in narrow.chunks(SIDE * d).enumerate() {
+        for i in (0..d).step_by(SIDE) {
+            for (r, row) in rows.chunks_exact(d).enumerate() {
+                for (to, x) in to[i..].iter_mut().zip(&row[i..]).take(SIDE) {
+                    to[j * SIDE + r] = F::from_f32(*x);
                 }
             }
         }
-        for r in 0..N {
-            F::split_mut(&mut out[r * d..][..d]).0[lane..lane + WIDE].copy_from_slice(&acc[r]);
-        }
     }
-    let first = whole * size_of::<F::Lanes>() / size_of::<F>();
-    for r in 0..N {
-        let out = &mut out[r * d..][first..d];
-        for (j, row) in b.chunks_exact(d).enumerate().take(keys) {
-            for (o, x) in out.iter_mut().zip(&row[first..]) {
-                *o = F::fma(weights[r][j], *x, *o);
+}
+
+/// Adds to `ROWS` rows of `out`, `length` apart, the rows of `b` times the weights of each. All rows have
+/// a multiple of `KEYS` elements.
+#[inline(always)]
+pub(super) fn add_products<F: Real, S: Simd>(
+    simd: S,
+    weights: &[Stripe<F>],
+    b: &[F],
+    width: usize,
+    out: &mut [F],
+    length: usize,
+) {
+    if S::F32_LANES >= 16 {
+        add_columns::<F, S, 4>(simd, weights, b, width, out, length);
+    } else {
+        add_columns::<F, S, 2>(simd, weights, b, width, out, length);
+    }
+}
+
+/// In blocks of `NV` vectors of columns, which stay in registers.
+#[inline(always)]
+fn add_columns<F: Real, S: Simd, const NV: usize>(
+    simd: S,
+    weights: &[Stripe<F>],
+    b: &[F],
+    width: usize,
+    out: &mut [F],
+    length: usize,
+) {
+    let (b, width) = (F::vectors::<S>(b), F::vectors::<S>(&b[..width]).len());
+    for v in (0..width).step_by(NV) {
+        let mut acc = [[F::splat(simd, F::default()); NV]; ROWS];
+        for r in 0..ROWS {
+            let from = &F::vectors::<S>(&out[r * length..])[v..v + NV];
+            for l in 0..NV {
+                acc[r][l] = from[l];
+            }
+        }
+        for (weights, row) in weights.iter().zip(b.chunks_exact(width)) {
+            let row = &row[v..v + NV];
+            for r in 0..ROWS {
+                let weight = F::splat(simd, weights[r]);
+                for l in 0..NV {
+                    acc[r][l] = F::fma(simd, weight, row[l], acc[r][l]);
+                }
+            }
+        }
+        for r in 0..ROWS {
+            let to = &mut F::vectors_mut::<S>(&mut out[r * length..])[v..v + NV];
+            for l in 0..NV {
+                to[l] = acc[r][l];
             }
         }
     }
-    N
 }
+
+/// Lanes of sums and maxima.
+const LANES: usize = 16;
 
 /// The sum of a row.
 #[inline(always)]
 pub(super) fn sum<F: Real>(row: &[F]) -> F {
-    let (lanes, rest) = F::split(row);
-    let mut acc = F::ZERO;
-    lanes.iter().for_each(|x| F::scale_lanes(F::from_f32(1.0), x, &mut acc));
-    rest.iter().fold(F::total(acc), |sum, x| sum + *x)
+    let (chunks, rest) = row.as_chunks::<LANES>();
+    let mut lanes = [F::default(); LANES];
+    for chunk in chunks {
+        for (lane, x) in lanes.iter_mut().zip(chunk) {
+            *lane = *lane + *x;
+        }
+    }
+    lanes.iter().chain(rest).fold(F::default(), |sum, x| sum + *x)
 }
 
 /// The largest value; NaN if there is one; -inf of nothing.
 #[inline(always)]
 pub(super) fn max<F: Real>(row: &[F]) -> F {
+    let (chunks, rest) = row.as_chunks::<LANES>();
+    let mut lanes = [F::NEG_INFINITY; LANES];
+    for chunk in chunks {
+        for (lane, x) in lanes.iter_mut().zip(chunk) {
+            *lane = if *x > *lane { *x } else { *lane };
+        }
+    }
+    let top = lanes.iter().chain(rest).fold(F::NEG_INFINITY, |top, x| if *x > top { *x } else { top });
     // A NaN never compares: it makes the sum NaN, as do infinities of both signs.
-    let top = row.iter().fold(F::LOWEST, |m, &s| if s > m { s } else { m });
     if !sum(row).is_nan() {
         return top;
     }
-    row.iter().copied().find(|s| s.is_nan()).unwrap_or(top)
+    row.iter().copied().find(|x| x.is_nan()).unwrap_or(top)
 }
 
 /// `exp` of a number that is not positive, to 2 units in the last place; 0 below the normal numbers.
