@@ -1,4 +1,5 @@
-//! How fast kernels are recorded, simulated and executed, on one core.
+//! How fast kernels are recorded, simulated and executed, on one core. `numbers.rs` has the parts of the
+//! last.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use kernbench::engine;

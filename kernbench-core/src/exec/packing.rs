@@ -116,13 +116,12 @@ fn pack_panel(to: &mut [f32], b: &View<f32>, j: usize, nr: usize) {
     let start = |c: usize| (j + c) * b.col;
     let mut col = 0;
     while b.row == 1 && col + SQUARE <= width {
-        let from: [&[[f32; SQUARE]]; SQUARE] =
-            std::array::from_fn(|c| b.data[start(col + c)..][..depth].as_chunks().0);
+        let from = |c: usize| b.data[start(col + c)..][..depth].as_chunks::<SQUARE>().0;
+        let from = [from(0), from(1), from(2), from(3)];
         for (i, rows) in to.chunks_exact_mut(SQUARE * nr).enumerate() {
-            let square: [[f32; SQUARE]; SQUARE] = std::array::from_fn(|c| from[c][i]);
+            let [w, x, y, z] = [from[0][i], from[1][i], from[2][i], from[3][i]];
             for (r, row) in rows.chunks_exact_mut(nr).enumerate() {
-                let line: [f32; SQUARE] = std::array::from_fn(|c| square[c][r]);
-                row[col..col + SQUARE].copy_from_slice(&line);
+                row[col..col + SQUARE].copy_from_slice(&[w[r], x[r], y[r], z[r]]);
             }
         }
         for k in depth / SQUARE * SQUARE..depth {

@@ -90,7 +90,12 @@ impl<'p> Pe<'p> {
     pub fn run(&mut self, store: &Store, launch: u32, options: &Options) {
         self.pending_bytes = 0;
         self.status = loop {
-            let Some(op) = self.program.ops.get(self.next.at()) else { break Status::Done };
+            let Some(op) = self.program.ops.get(self.next.at()) else {
+                // Other PEs take the memory.
+                (self.scratch, self.packing) = Default::default();
+                self.evaluator = Evaluator::default();
+                break Status::Done;
+            };
             if let Some(status) = self.op(&op.kind, store, launch, options) {
                 break status;
             }

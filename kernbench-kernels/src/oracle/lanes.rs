@@ -85,13 +85,34 @@ pub(super) fn widen_transposed<F: Real>(
     /// Side of the squares that are transposed at a time.
     const SIDE: usize = 8;
     from.widen(first, narrow);
-    for (j, rows) in narrow.chunks(SIDE * d).enumerate() {
-        for i in (0..d).step_by(SIDE) {
-            for (r, row) in rows.chunks_exact(d).enumerate() {
-                for (to, x) in to[i..].iter_mut().zip(&row[i..]).take(SIDE) {
-                    to[j * SIDE + r] = F::from_f32(*x);
+    let squares = narrow.len() / (SIDE * d);
+    for j in 0..squares {
+        let row = |r: usize| narrow[(j * SIDE + r) * d..][..d].as_chunks::<SIDE>().0;
+        let rows = [row(0), row(1), row(2), row(3), row(4), row(5), row(6), row(7)];
+        for (i, to) in to.as_chunks_mut::<SIDE>().0.iter_mut().enumerate() {
+            let square = [
+                &rows[0][i],
+                &rows[1][i],
+                &rows[2][i],
+                &rows[3][i],
+                &rows[4][i],
+                &rows[5][i],
+                &rows[6][i],
+                &rows[7][i],
+            ];
+            for (c, to) in to.iter_mut().enumerate() {
+                let to = &mut to[j * SIDE..][..SIDE];
+                for r in 0..SIDE {
+                    to[r] = F::from_f32(square[r][c]);
                 }
             }
+        }
+    }
+    // What no square covers: the last columns, and the last rows.
+    for (j, row) in narrow.chunks_exact(d).enumerate() {
+        let done = if j < squares * SIDE { d / SIDE * SIDE } else { 0 };
+        for (to, x) in to.iter_mut().zip(row).skip(done) {
+            to[j] = F::from_f32(*x);
         }
     }
 }
