@@ -24,6 +24,8 @@ pub mod tl;
 pub mod verify;
 /// The simulator of time.
 pub mod engine;
+/// What transfers cost: published rows, a catalogue, traffic of one's own.
+pub mod probe;
 /// The bytes of tensors, and who wrote them.
 pub mod store;
 /// Executes a program on data.

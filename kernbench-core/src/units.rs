@@ -15,6 +15,27 @@ pub fn ns(ns: f64) -> Ps {
     (ns * 1000.0 - 1e-6).ceil().max(0.0) as Ps
 }
 
+/// The bytes that a size means: `4096`, `512 B`, `16KiB`, `1_000`, `2MiB` or `1GiB`; `None` if it is none.
+///
+/// ```
+/// use kernbench_core::units::bytes;
+/// assert_eq!([bytes("4096"), bytes("16KiB"), bytes("2 MiB")], [Some(4096), Some(16384), Some(2 << 20)]);
+/// assert_eq!([bytes("16KB"), bytes("1.5KiB"), bytes("-1"), bytes("")], [None; 4]);
+/// ```
+#[must_use]
+pub fn bytes(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());
+    let (digits, unit) = text.split_at(digits);
+    let factor = match unit.trim() {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return None,
+    };
+    digits.replace('_', "").parse::<u64>().ok()?.checked_mul(factor)
+}
+
 /// A rate in units per microsecond: bytes for a wire, operations for an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate {

@@ -1,10 +1,11 @@
 //! YAML with exact byte spans: text in, a tree of values that know their place out.
 //!
-//! The one module that knows the YAML library. [`crate::topology`] and [`crate::ccl`] read the tree
-//! through [`Section`], which collects every mistake instead of stopping at the first.
+//! The one module that knows the YAML library. [`crate::topology`], [`crate::ccl`] and [`crate::probe`]
+//! read the tree through [`Section`], which collects every mistake instead of stopping at the first.
 
 #[cfg(test)]
 pub(crate) mod carets;
+mod file;
 mod mistakes;
 mod section;
 
@@ -16,7 +17,8 @@ use serde_saphyr::{DuplicateKeyPolicy, Error, Location, Spanned};
 
 use crate::diag::{Diagnostic, Place};
 
-pub(crate) use section::*;
+pub(crate) use file::{Log, read, read_list};
+pub(crate) use section::Section;
 
 /// A value and the bytes it was written in; for a block map or list, the empty range at its start.
 #[derive(Debug)]

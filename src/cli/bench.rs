@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use kernbench_core::diag::{Diagnostic, Failure, nearest};
 use kernbench_core::host::{Context, LaunchOptions};
 use kernbench_core::topology::IssueMode;
+use kernbench_core::units;
 use kernbench_kernels::bench::{Bench, Params};
 
 #[derive(Args)]
@@ -34,20 +35,8 @@ enum Issue {
 
 /// `4096`, `512KiB` or `2MiB`.
 fn size(text: &str) -> Result<u32, String> {
-    let (digits, unit) = match text.find(|c: char| !c.is_ascii_digit() && c != '_') {
-        Some(at) => text.split_at(at),
-        None => (text, ""),
-    };
-    let factor = match unit.trim() {
-        "" | "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        _ => return Err("write bytes, or a number with KiB or MiB".to_owned()),
-    };
-    let bytes = digits.replace('_', "").parse::<u64>().ok().and_then(|n| n.checked_mul(factor));
-    bytes
-        .and_then(|n| u32::try_from(n).ok())
-        .ok_or_else(|| format!("write a number of bytes up to {}", u32::MAX))
+    let bytes = units::bytes(text).ok_or("write bytes, or a number with KiB or MiB")?;
+    u32::try_from(bytes).map_err(|_| format!("write a number of bytes up to {}", u32::MAX))
 }
 
 impl BenchArgs {

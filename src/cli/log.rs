@@ -1,6 +1,7 @@
 //! `kernbench log`: the op log of a bench.
 
 use super::bench::BenchArgs;
+use super::machine::FidelityArg;
 use super::progress::Progress;
 use super::{Session, out};
 use clap::builder::PossibleValuesParser;
@@ -18,6 +19,8 @@ use std::io::{self, Write};
 pub(super) struct Args {
     #[command(flatten)]
     bench: BenchArgs,
+    #[command(flatten)]
+    fidelity: FidelityArg,
     /// Ends with an error when this much simulated time has passed
     #[arg(long, value_name = "N")]
     max_ns: Option<u64>,
@@ -81,7 +84,7 @@ pub(super) fn run(args: &Args, session: &mut Session<'_>) -> Result<(), Failure>
     let filter = Filter::new(args, ctx.topology().machine())?;
     let inputs = (bench.inputs)(&ctx, &params, Fill::Nothing)?;
     let max_ps = args.max_ns.map(|ns| ns.saturating_mul(1000));
-    let options = LaunchOptions { max_ps, ..args.bench.options() };
+    let options = LaunchOptions { max_ps, fidelity: Some(args.fidelity.fidelity), ..args.bench.options() };
     let progress = Progress::start(format!("running {}", bench.name));
     let outcome = (bench.run)(&ctx, &params, &inputs, &options)?;
     drop(progress);

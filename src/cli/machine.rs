@@ -1,9 +1,11 @@
-//! The options that describe the machine.
+//! The options that describe the machine and how exactly it is simulated.
 
 use super::{Session, files};
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernbench_core::ccl::Ccl;
 use kernbench_core::diag::Failure;
+use kernbench_core::engine::Fidelity;
 use kernbench_core::host::Context;
 use kernbench_core::topology::Topology;
 use std::path::PathBuf;
@@ -13,6 +15,19 @@ pub(super) struct TopologyArg {
     /// The machine, as in the shipped topology.yaml [default: the built-in one]
     #[arg(long, value_name = "FILE")]
     topology: Option<PathBuf>,
+}
+
+/// How exactly bytes are moved.
+#[derive(Args)]
+pub(super) struct FidelityArg {
+    /// How exactly bytes are moved; docs/fidelity.md says what is lost
+    #[arg(long, value_name = "NAME", value_parser = fidelities(), default_value = Fidelity::default().name())]
+    pub(super) fidelity: Fidelity,
+}
+
+fn fidelities() -> impl TypedValueParser<Value = Fidelity> {
+    let named = |name: String| Fidelity::ALL.into_iter().find(|f| f.name() == name).unwrap_or_default();
+    PossibleValuesParser::new(Fidelity::ALL.map(Fidelity::name)).map(named)
 }
 
 #[derive(Args)]

@@ -1,4 +1,4 @@
-//! The command line: `run`, `list`, `program`, `log`, `topology`, `explain`.
+//! The command line: `run`, `list`, `program`, `log`, `topology`, `probe`, `explain`.
 //!
 //! Results go to stdout; diagnostics and progress to stderr. The exit code is 0 if a result is right
 //! (or was not asked for), 1 if it is wrong, 2 for any mistake of the user, 130 after Ctrl-C.
@@ -12,6 +12,7 @@ mod list;
 mod log;
 mod machine;
 mod out;
+mod probe;
 mod program;
 mod progress;
 mod report;
@@ -43,6 +44,7 @@ Examples:
   kernbench run gqa-decode-short                   run it and check the result
   kernbench run gqa-decode-short --set s_kv=1024   with another parameter
   kernbench log gqa-decode-short --timed           every op with its times
+  kernbench probe                                  what transfers cost on the machine
   kernbench explain KB0303                         what a diagnostic means";
 
 #[derive(Subcommand)]
@@ -52,6 +54,7 @@ enum Command {
     Program(program::Args),
     Log(log::Args),
     Topology(topology::Args),
+    Probe(probe::Args),
     Explain(explain::Args),
 }
 
@@ -100,6 +103,7 @@ pub fn main(benches: &[&[Bench]]) -> ExitCode {
         Command::Program(args) => program::run(args, &mut session).map(|()| ExitCode::SUCCESS),
         Command::Log(args) => log::run(args, &mut session).map(|()| ExitCode::SUCCESS),
         Command::Topology(args) => topology::run(args, &mut session).map(|()| ExitCode::SUCCESS),
+        Command::Probe(args) => probe::run(args, &mut session).map(|()| ExitCode::SUCCESS),
         Command::Explain(args) => explain::run(args).map(|()| ExitCode::SUCCESS),
     };
     let mut told = std::mem::take(&mut session.warnings);

@@ -1,6 +1,7 @@
 //! `kernbench run`: runs a bench and says whether the result is right and where the time went.
 
 use super::bench::BenchArgs;
+use super::machine::FidelityArg;
 use super::progress::Progress;
 use super::report::{Run, human, json};
 use super::{Session, colours, files, inputs, out, text};
@@ -18,6 +19,8 @@ use std::time::Instant;
 pub(super) struct Args {
     #[command(flatten)]
     bench: BenchArgs,
+    #[command(flatten)]
+    fidelity: FidelityArg,
     /// Ends with an error when this much simulated time has passed
     #[arg(long, value_name = "N")]
     max_ns: Option<u64>,
@@ -73,7 +76,7 @@ pub(super) fn run(args: &Args, session: &mut Session<'_>) -> Result<ExitCode, Fa
         None => (bench.inputs)(&ctx, &params, Fill::Seed(args.seed))?,
     };
     let max_ps = args.max_ns.map(|ns| ns.saturating_mul(1000));
-    let options = LaunchOptions { max_ps, ..args.bench.options() };
+    let options = LaunchOptions { max_ps, fidelity: Some(args.fidelity.fidelity), ..args.bench.options() };
     let outcome = (bench.run)(&ctx, &params, &arrays, &options)?;
     drop(progress);
     let wall = start.elapsed();

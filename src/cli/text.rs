@@ -32,6 +32,22 @@ pub(super) fn time(ps: Ps) -> String {
     if ps == 0 { "0 ns".to_owned() } else { scaled(ps as f64, 1000.0, &["ps", "ns", "us", "ms", "s"]) }
 }
 
+/// Nanoseconds to the picosecond, without the unit: `77`, `368.5`.
+pub(super) fn ns(ps: Ps) -> String {
+    let text = format!("{}.{:03}", ps / 1000, ps % 1000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// The same with a sign: `0`, `+148.5`, `-2`.
+pub(super) fn signed_ns(ps: i64) -> String {
+    let sign = match ps {
+        0 => "",
+        1.. => "+",
+        _ => "-",
+    };
+    format!("{sign}{}", ns(ps.unsigned_abs()))
+}
+
 /// `512 B`, `33.5 MiB`.
 pub(super) fn bytes(n: u64) -> String {
     scaled(n as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
@@ -94,6 +110,8 @@ mod tests {
             ["0 ns", "999 ps", "1 ns", "77 ns", "12.35 us"]
         );
         assert_eq!(time(999_960_000), "1 ms");
+        assert_eq!([0, 1, 500, 368_500, 1_000_000].map(ns), ["0", "0.001", "0.5", "368.5", "1000"]);
+        assert_eq!([0, -2_000, 148_500].map(signed_ns), ["0", "-2", "+148.5"]);
         assert_eq!(
             [0, 512, 1024, 1536, 35_127_296].map(bytes),
             ["0 B", "512 B", "1 KiB", "1.5 KiB", "33.5 MiB"]

@@ -103,8 +103,7 @@ pub enum WaitsFor {
 
 /// `sip0.cube1.pe2`.
 pub(crate) fn pe_name(machine: &Machine, pe: PeId) -> String {
-    let at = machine.at(pe);
-    format!("sip{}.cube{}.pe{}", at.sip, at.cube, at.pe)
+    machine.pe_name(pe)
 }
 
 /// The name of an op as users write it.

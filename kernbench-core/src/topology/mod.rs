@@ -89,4 +89,32 @@ impl Machine {
     pub const fn pe(&self, at: PeAt) -> PeId {
         PeId((at.sip * self.cubes() + at.cube) * self.pes() + at.pe)
     }
+    /// The name of a PE: `sip0.cube2.pe5`.
+    #[must_use]
+    pub fn pe_name(&self, pe: PeId) -> String {
+        let at = self.at(pe);
+        format!("sip{}.cube{}.pe{}", at.sip, at.cube, at.pe)
+    }
+
+    /// The PE of a name such as `sip0.cube2.pe5`, if the machine has it.
+    ///
+    /// ```
+    /// let topology = kernbench_core::topology::Topology::default_machine();
+    /// let machine = topology.machine();
+    /// assert_eq!(machine.pe_named("sip0.cube2.pe5").map(|pe| machine.pe_name(pe)).unwrap(), "sip0.cube2.pe5");
+    /// assert_eq!(machine.pe_named("sip2.cube0.pe0"), None);
+    /// ```
+    #[must_use]
+    pub fn pe_named(&self, name: &str) -> Option<PeId> {
+        let mut parts = name.split('.');
+        let mut level = |prefix, count| {
+            let digits = parts.next()?.strip_prefix(prefix)?;
+            let number: u32 = digits.parse().ok()?;
+            // `+1` and `01` are numbers, but not names.
+            (number < count && number.to_string() == digits).then_some(number)
+        };
+        let (sip, cube) = (level("sip", self.sips)?, level("cube", self.cubes())?);
+        let pe = level("pe", self.pes())?;
+        parts.next().is_none().then(|| self.pe(PeAt { sip, cube, pe }))
+    }
 }

@@ -8,7 +8,7 @@ use petgraph::visit::EdgeRef;
 use super::config::{self, Extras};
 use super::graph::{self, Graph};
 use super::layout::Layout;
-use super::{EdgeId, Machine, NodeId, Wire};
+use super::{EdgeId, Machine, NodeId, Route, UciePolicy, Wire};
 use crate::diag::{Failure, nearest};
 use crate::units::Ps;
 
@@ -120,6 +120,15 @@ impl Topology {
         }
     }
 
+    /// The same machine with another policy of UCIe connections.
+    #[must_use]
+    pub fn with_ucie_policy(&self, policy: UciePolicy) -> Topology {
+        let mut topology = self.clone();
+        topology.machine.ucie_policy = policy;
+        topology.launch_ps = topology.longest_launch();
+        topology
+    }
+
     /// The machine's numbers.
     #[must_use]
     pub const fn machine(&self) -> &Machine {
@@ -165,6 +174,13 @@ impl Topology {
     /// The edges that leave a node.
     pub fn edges_from(&self, node: NodeId) -> impl Iterator<Item = EdgeId> + use<> {
         (self.first_edge[node.0 as usize]..self.first_edge[node.0 as usize + 1]).map(EdgeId)
+    }
+
+    /// The nodes of a route from its first to its last; none if it has no edges.
+    #[must_use]
+    pub fn nodes_of(&self, route: &Route) -> Vec<NodeId> {
+        let first = route.edges.first().map(|edge| self.wire(*edge).from);
+        first.into_iter().chain(route.edges.iter().map(|edge| self.wire(*edge).to)).collect()
     }
 
     /// The edge from one node to another, if there is one.

@@ -1,76 +1,15 @@
-//! Reading the maps of a YAML tree: every key is asked for once, every mistake is collected.
+//! One map of a YAML tree: every key is asked for once, every mistake is collected.
 
-use std::cell::RefCell;
 use std::ops::Range;
 
-use super::{Key, Value, Yaml, parse};
-use crate::diag::{Diagnostic, Failure, Place};
+use super::{Key, Log, Value, Yaml};
+use crate::diag::{Diagnostic, Place};
+use crate::units;
 
 /// No number may be larger; keeps every time and size far from overflow.
 const LARGEST: f64 = 1e6;
 /// No count may be larger.
 const MOST: u32 = 1_000_000_000;
-
-/// What all sections of a file share: its name and the mistakes so far.
-pub(crate) struct Log<'a> {
-    file: &'a str,
-    mistakes: RefCell<Vec<Diagnostic>>,
-}
-
-impl<'a> Log<'a> {
-    /// A place in the file.
-    pub fn place(&self, span: Range<usize>) -> Place {
-        Place::Text { file: self.file.to_owned(), span }
-    }
-
-    /// How many mistakes there are.
-    fn len(&self) -> usize {
-        self.mistakes.borrow().len()
-    }
-
-    /// Adds a mistake.
-    pub fn push(&self, d: Diagnostic) {
-        self.mistakes.borrow_mut().push(d);
-    }
-}
-
-/// Parses a file and lets `read` take its top-level keys. What `read` returns counts only if
-/// nothing was wrong; otherwise the mistakes come back in the order of their places.
-pub(crate) fn read<T>(
-    file: &str,
-    text: &str,
-    read: impl FnOnce(&mut Section<'_, '_>) -> T,
-) -> Result<T, Failure> {
-    let tree = parse(file, text)?;
-    let log = Log { file, mistakes: RefCell::default() };
-    let empty = vec![];
-    let entries = match &tree.value {
-        Value::Map(entries) => entries,
-        Value::Null => &empty,
-        _ => {
-            log.push(
-                Diagnostic::error("KB0305", format!("`{file}` must be a map of keys"))
-                    .at(log.place(tree.span.clone()), "")
-                    .help("write `key: value` lines"),
-            );
-            return Err(Failure(log.mistakes.into_inner()));
-        }
-    };
-    let start = entries.first().map_or(0..0, |(key, _)| key.span.clone());
-    let mut section =
-        Section { log: &log, path: String::new(), named: start, entries, known: vec![], missing: vec![] };
-    let value = read(&mut section);
-    section.finish();
-    let mut mistakes = log.mistakes.into_inner();
-    if mistakes.is_empty() {
-        return Ok(value);
-    }
-    mistakes.sort_by_key(|d| match d.labels.first().map(|l| &l.place) {
-        Some(Place::Text { span, .. }) => span.start,
-        _ => 0,
-    });
-    Err(Failure(mistakes))
-}
 
 /// One map of the file. A getter that finds a mistake records it and returns a harmless value, so
 /// that one reading finds all of them.
@@ -136,7 +75,7 @@ impl<'a, 'f> Section<'a, 'f> {
         self.enter_as(key.name.clone(), &key.span, value, read)
     }
 
-    fn enter_as<T>(
+    pub(super) fn enter_as<T>(
         &self,
         name: String,
         named: &Range<usize>,
@@ -173,7 +112,13 @@ impl<'a, 'f> Section<'a, 'f> {
     /// A whole number of at least `least`.
     pub fn whole(&mut self, key: &'static str, least: u32) -> u32 {
         let Some((name, value)) = self.required(key) else { return least };
-        self.whole_of(name, value, least)
+        self.whole_of(name, value, [least, MOST])
+    }
+
+    /// A whole number below `count`.
+    pub fn index(&mut self, key: &'static str, count: u32) -> u32 {
+        let Some((name, value)) = self.required(key) else { return 0 };
+        self.whole_of(name, value, [0, count.saturating_sub(1)])
     }
 
     /// A whole number from 1, if the key is there.
@@ -181,11 +126,37 @@ impl<'a, 'f> Section<'a, 'f> {
         if self.has(key) { self.count(key) } else { default }
     }
 
-    fn whole_of(&self, key: &Key, value: &Yaml, least: u32) -> u32 {
+    /// Bytes from 1 to `most`, as a number or with a unit, as in `16KiB`.
+    pub fn size(&mut self, key: &'static str, most: u64) -> u64 {
+        let Some((name, value)) = self.required(key) else { return 1 };
+        let (n, written) = match &value.value {
+            Value::Int(n) => (u64::try_from(*n).unwrap_or(0), n.to_string()),
+            Value::Text(word) => match units::bytes(word) {
+                Some(n) => (n, word.clone()),
+                None => {
+                    let text = format!("`{}` is no size: `{word}`", self.full(key));
+                    let help = "write bytes, or a whole number with KiB, MiB or GiB";
+                    self.error(key, "KB0317", text, help);
+                    return 1;
+                }
+            },
+            other => {
+                self.wrong_type(key, visible(name, value), "a size such as `16KiB`", other);
+                return 1;
+            }
+        };
+        if n == 0 || n > most {
+            self.out_of_range(key, value, &written, [1, most]);
+            return 1;
+        }
+        n
+    }
+
+    fn whole_of(&self, key: &Key, value: &Yaml, [least, most]: [u32; 2]) -> u32 {
         match value.value {
-            Value::Int(n) if n >= i128::from(least) && n <= i128::from(MOST) => n as u32,
+            Value::Int(n) if n >= i128::from(least) && n <= i128::from(most) => n as u32,
             Value::Int(n) => {
-                self.out_of_range(&key.name, value, &n.to_string(), [least, MOST]);
+                self.out_of_range(&key.name, value, &n.to_string(), [least, most]);
                 least
             }
             ref other => {
@@ -211,15 +182,17 @@ impl<'a, 'f> Section<'a, 'f> {
 
     /// A number above 0: a bandwidth, a rate or a size.
     pub fn positive(&mut self, key: &'static str) -> f64 {
-        self.number(key, true)
+        // Less than a thousandth of a unit would round to nothing.
+        self.number(key, [0.001, LARGEST])
     }
 
     /// A number of at least 0: a time or a length.
     pub fn non_negative(&mut self, key: &'static str) -> f64 {
-        self.number(key, false)
+        self.number(key, [0.0, LARGEST])
     }
 
-    fn number(&mut self, key: &'static str, positive: bool) -> f64 {
+    /// A number in a range.
+    pub fn number(&mut self, key: &'static str, [least, most]: [f64; 2]) -> f64 {
         let Some((name, value)) = self.required(key) else { return 1.0 };
         let x = match value.value {
             Value::Int(n) => n as f64,
@@ -229,10 +202,8 @@ impl<'a, 'f> Section<'a, 'f> {
                 return 1.0;
             }
         };
-        // Less than a thousandth of a unit would round to nothing.
-        let least = if positive { 0.001 } else { 0.0 };
-        if x < least || x > LARGEST {
-            self.out_of_range(key, value, &x.to_string(), [least, LARGEST]);
+        if x < least || x > most {
+            self.out_of_range(key, value, &x.to_string(), [least, most]);
             return 1.0;
         }
         x
@@ -285,7 +256,7 @@ impl<'a, 'f> Section<'a, 'f> {
     pub fn wholes(&mut self, key: &'static str) -> Vec<(u32, Place)> {
         let (name, items) = self.items(key);
         let Some(name) = name else { return vec![] };
-        items.iter().map(|item| (self.whole_of(name, item, 0), self.log.place(item.span.clone()))).collect()
+        items.iter().map(|item| (self.whole_of(name, item, [0, MOST]), self.log.place(item.span.clone()))).collect()
     }
 
     /// Reads the items of a list of maps; messages call them `key[0]`, `key[1]`, ..

@@ -1,0 +1,1 @@
+//! Laws of what the probe says, on several machines.
