@@ -26,6 +26,18 @@ fn products<T: Float>(a: In<T>, b: In<T>, count: usize) {
     }
 }
 
+/// `count` products of a tile with three others in turn: none is kept packed until it is used again.
+#[kernel]
+fn products_anew<T: Float>(a: In<T>, b: In<T>, count: usize) {
+    let (a, b) = (tl::load(a), tl::load(b));
+    let k = a.ncols();
+    for i in 0..count {
+        scratch_scope!({
+            tl::dot(a, b.rows(Block::new(i % 3 * k, k)));
+        });
+    }
+}
+
 /// `count` products of a tile with the transpose of another.
 #[kernel]
 fn products_t<T: Float>(a: In<T>, b: In<T>, count: usize) {
@@ -121,6 +133,10 @@ fn dots<T: Float>([m, k, n]: [usize; 3], count: usize) -> Ready {
     Ready::new::<T, _>(&[[m, k], [k, n]], |t| products { a: t[0].input(), b: t[1].input(), count })
 }
 
+fn dots_anew([m, k, n]: [usize; 3], count: usize) -> Ready {
+    Ready::new::<f16, _>(&[[m, k], [3 * k, n]], |t| products_anew { a: t[0].input(), b: t[1].input(), count })
+}
+
 fn dots_t<T: Float>([m, k, n]: [usize; 3], count: usize) -> Ready {
     Ready::new::<T, _>(&[[m, k], [n, k]], |t| products_t { a: t[0].input(), b: t[1].input(), count })
 }
@@ -196,6 +212,7 @@ fn table(_: &mut Criterion) {
         let kinds = [
             ("f32", dots::<f32>(shape, count)),
             ("f16", dots::<f16>(shape, count)),
+            ("f16, b anew", dots_anew(shape, count)),
             ("f16, b transposed", dots_t::<f16>(shape, count)),
         ];
         for (ty, mut ready) in kinds {

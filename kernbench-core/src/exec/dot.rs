@@ -4,6 +4,9 @@
 //! vectors only change which elements are computed together, never the order within one, so the bits
 //! are those of the plain loop on every host. Without fused multiply-add in hardware it is emulated.
 
+// Loops of fixed length are indexed: only so does the compiler keep blocks in registers.
+#![allow(clippy::needless_range_loop)]
+
 use super::packing::Packing;
 use super::steps;
 use super::tiles::View;

@@ -96,14 +96,15 @@ mod tests {
 
     #[test]
     fn errors_are_at_most_a_unit_in_the_last_place() {
-        let all: [(&str, fn(f32) -> f32, fn(f64) -> f64); 3] =
-            [("exp", exp, libm::exp), ("log", log, libm::log), ("tanh", tanh, libm::tanh)];
-        for (name, ours, want) in all {
+        let check = |name: &str, ours: fn(f32) -> f32, theirs: fn(f64) -> f64| {
             for x in sweep() {
-                let (got, want) = (ours(x), want(f64::from(x)));
+                let (got, want) = (ours(x), theirs(f64::from(x)));
                 assert!(error(got, want) < 0.501, "{name}({x:e}) is {want:e}, got {got:e}");
             }
-        }
+        };
+        check("exp", exp, libm::exp);
+        check("log", log, libm::log);
+        check("tanh", tanh, libm::tanh);
         assert_eq!([exp(f32::NEG_INFINITY), exp(f32::INFINITY), exp(-0.0)], [0.0, f32::INFINITY, 1.0]);
         assert!(tanh(-0.0).is_sign_negative() && log(-1.0).is_nan());
     }

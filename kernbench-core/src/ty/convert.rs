@@ -61,7 +61,7 @@ impl ElementType {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ty::{Dtype, Float};
+    use crate::ty::Float;
 
     fn agrees<T: Float>() {
         let values: Vec<f32> = (0..777)

@@ -1,6 +1,9 @@
 //! The loops of the references. An element of a product is one chain of fused multiply-adds, and sums run
 //! in lanes of a fixed number, so every host gives the same bits.
 
+// Loops of fixed length are indexed: only so does the compiler keep blocks in registers.
+#![allow(clippy::needless_range_loop)]
+
 use super::Elements;
 use pulp::Simd;
 use std::ops::{Add, Div, Mul};
@@ -150,9 +153,7 @@ fn add_columns<F: Real, S: Simd, const NV: usize>(
         let mut acc = [[F::splat(simd, F::default()); NV]; ROWS];
         for r in 0..ROWS {
             let from = &F::vectors::<S>(&out[r * length..])[v..v + NV];
-            for l in 0..NV {
-                acc[r][l] = from[l];
-            }
+            acc[r].copy_from_slice(from);
         }
         for (weights, row) in weights.iter().zip(b.chunks_exact(width)) {
             let row = &row[v..v + NV];
@@ -165,9 +166,7 @@ fn add_columns<F: Real, S: Simd, const NV: usize>(
         }
         for r in 0..ROWS {
             let to = &mut F::vectors_mut::<S>(&mut out[r * length..])[v..v + NV];
-            for l in 0..NV {
-                to[l] = acc[r][l];
-            }
+            to.copy_from_slice(&acc[r]);
         }
     }
 }
