@@ -11,28 +11,28 @@ use std::process::Command;
 /// A small problem, for which everything is quick.
 const SMALL: &str = "--set h_q=8 h_kv=8 d=64 s_kv=64";
 
-struct Said {
+pub(super) struct Said {
     line: String,
-    code: Option<i32>,
-    out: String,
-    err: String,
+    pub(super) code: Option<i32>,
+    pub(super) out: String,
+    pub(super) err: String,
 }
 
 impl Said {
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         assert_eq!(self.code, Some(0), "{}", self.text());
         serde_json::from_str(&self.out).expect("one JSON object")
     }
 
     /// As in a terminal, with the exit code unless it is 0.
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let code = self.code.map_or("killed".to_owned(), |c| format!("exit code {c}"));
         let code = if self.code == Some(0) { String::new() } else { format!("{code}\n") };
         format!("$ kernbench {}\n{}{}{code}", self.line, self.out, self.err)
     }
 }
 
-fn run_in(directory: &Path, program: &Path, line: &str) -> Said {
+pub(super) fn run_in(directory: &Path, program: &Path, line: &str) -> Said {
     let output = Command::new(program)
         .args(line.split_whitespace())
         .current_dir(directory)
@@ -48,11 +48,11 @@ fn run_in(directory: &Path, program: &Path, line: &str) -> Said {
     }
 }
 
-fn kernbench(line: &str) -> Said {
+pub(super) fn kernbench(line: &str) -> Said {
     run_in(Path::new(env!("CARGO_MANIFEST_DIR")), program(), line)
 }
 
-fn program() -> &'static Path {
+pub(super) fn program() -> &'static Path {
     assert_cmd::cargo::cargo_bin!("kernbench")
 }
 
@@ -61,14 +61,14 @@ macro_rules! snapshot {
     ($name:literal, $text:expr) => {
         insta::with_settings!({
             omit_expression => true,
-            filters => [(r"wall time  \d+\.\d\d s", "wall time  .. s"), (r"\.rs:\d+", ".rs:LINE"), (r#""line":\d+"#, r#""line":LINE"#)],
+            filters => [(r"wall time  \d+\.\d\d s", "wall time  .. s"), (r"\.rs:\d+", ".rs:LINE"), (r#""line":\d+"#, r#""line":LINE"#), (r"default: \w+\] \[possible values: [\w, ]*message", "default: F] [possible values: F..")],
         }, { assert_snapshot!($name, $text) })
     };
 }
 
 #[test]
 fn help_texts() {
-    let commands = ["run", "list", "program", "log", "topology", "explain"];
+    let commands = ["run", "list", "program", "log", "topology", "probe", "explain"];
     let mut text = kernbench("--help").text();
     for command in commands {
         text += "\n\n";

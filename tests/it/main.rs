@@ -5,4 +5,5 @@ mod cli;
 mod diagnostics;
 mod language;
 mod pages;
+mod probe;
 mod seeds;

@@ -77,14 +77,13 @@ pub fn requests(topology: &Topology, file: &str, text: &str) -> Result<Vec<Reque
 
 fn request(topology: &Topology, i: usize, s: &mut Section<'_, '_>) -> Request {
     let machine = topology.machine();
-    let channels = machine.hbm.channels;
     let from = end(s, "from", topology, true);
     let to = end(s, "to", topology, false).flatten().unwrap_or_default();
-    let op = s.choice_or("op", &OPS, Op::Read);
-    let channel = s.has("channel").then(|| s.index("channel", channels));
     let most = LARGEST.min(machine.hbm.slice_bytes);
     let bytes = s.size("bytes", most) as u32;
+    let op = s.choice_or("op", &OPS, Op::Read);
     let start_ps: Ps = if s.has("start_ns") { ns(s.number("start_ns", [0.0, LATEST_NS])) } else { 0 };
+    let channel = s.has("channel").then(|| s.index("channel", machine.hbm.channels));
     let cannot = |key, message: String, help: &str| s.error(key, "KB0320", message, help);
     let issuer = match (from, op) {
         (Some(None), Op::Read) => Issuer::HostRead,
@@ -108,7 +107,7 @@ fn request(topology: &Topology, i: usize, s: &mut Section<'_, '_>) -> Request {
         let help = "remove `channel`, or use `op: write`";
         cannot("channel", "a message goes to no HBM channel".to_owned(), help);
     }
-    let channel = channel.unwrap_or((i % channels as usize) as u32);
+    let channel = channel.unwrap_or((i % machine.hbm.channels as usize) as u32);
     Request { op, flow: Flow { start_ps, ..super::flow(machine, issuer, to, bytes, channel) } }
 }
 
@@ -134,7 +133,9 @@ fn end(s: &mut Section<'_, '_>, key: &'static str, topology: &Topology, host: bo
     let help = match nearest(&word, known) {
         _ if is_pe(&word) => format!("the last PE of the machine is `{last}`"),
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("write a PE from `sip0.cube0.pe0` to `{last}`{}", if host { ", or `host`" } else { "" }),
+        None => {
+            format!("write a PE from `sip0.cube0.pe0` to `{last}`{}", if host { ", or `host`" } else { "" })
+        }
     };
     s.error(key, "KB0318", format!("the machine has no PE `{word}`"), help);
     None
@@ -144,7 +145,8 @@ fn end(s: &mut Section<'_, '_>, key: &'static str, topology: &Topology, host: bo
 fn is_pe(word: &str) -> bool {
     let parts: Vec<&str> = word.split('.').collect();
     let level = |(part, prefix): (&&str, &str)| {
-        part.strip_prefix(prefix).is_some_and(|n| n.parse::<u32>().is_ok_and(|number| number.to_string() == n))
+        part.strip_prefix(prefix)
+            .is_some_and(|n| n.parse::<u32>().is_ok_and(|number| number.to_string() == n))
     };
     parts.len() == 3 && parts.iter().zip(["sip", "cube", "pe"]).all(level)
 }

@@ -104,7 +104,7 @@ const PUBLISHED: [Published; 9] = [
     },
     Published {
         id: "5-first",
-        title: "8 PEs of a cube read 16 KiB each of the next cube, UCIe policy first",
+        title: "8 PEs read 16 KiB each of cube 1, policy first",
         policy: Some(UciePolicy::First),
         ends: next_cube,
         rules_ps: 1_111_500,
@@ -112,7 +112,7 @@ const PUBLISHED: [Published; 9] = [
     },
     Published {
         id: "5-striped",
-        title: "the same, UCIe policy striped",
+        title: "the same, policy striped",
         policy: Some(UciePolicy::Striped),
         ends: next_cube,
         rules_ps: 368_500,

@@ -9,7 +9,7 @@ mod paths;
 mod routes;
 mod tables;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use links::Links;
 pub use machine::*;

@@ -24,7 +24,7 @@ fn machine(changes: &[(&str, &str)]) -> Topology {
 const ROUTERS: &str = "[r0c0, r0c1, r1c4, r1c5, r4c0, r4c1, r5c4, r5c5]";
 
 /// One SIP of a row of three cubes with one PHY and four PEs.
-fn odd() -> Topology {
+pub(crate) fn odd() -> Topology {
     machine(&[
         ("count: 2 ", "count: 1 "),
         ("cube_mesh: {w: 4, h: 4}", "cube_mesh: {w: 3, h: 1}"),
@@ -36,7 +36,7 @@ fn odd() -> Topology {
 }
 
 /// Three SIPs of 2 x 3 cubes whose grid of 4 x 5 routers has holes in its first row and column.
-fn holed() -> Topology {
+pub(crate) fn holed() -> Topology {
     machine(&[
         ("count: 2 ", "count: 3 "),
         ("cube_mesh: {w: 4, h: 4}", "cube_mesh: {w: 2, h: 3}"),

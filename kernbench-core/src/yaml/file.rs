@@ -89,9 +89,8 @@ pub(crate) fn read_list<T>(
     };
     let (known, missing) = (vec![], vec![]);
     let root = Section { log: &log, path: String::new(), named: 0..0, entries: &[], known, missing };
-    let read = |(i, item): (usize, &Yaml)| {
-        root.enter_as(format!("{items}[{i}]"), &item.span, item, |s| read(i, s))
-    };
+    let read =
+        |(i, item): (usize, &Yaml)| root.enter_as(format!("{items}[{i}]"), &item.span, item, |s| read(i, s));
     let values: Vec<Option<T>> = list.iter().enumerate().map(read).collect();
     // Whoever gives no value has recorded a mistake.
     log.into_result(values.into_iter().flatten().collect())

@@ -256,7 +256,10 @@ impl<'a, 'f> Section<'a, 'f> {
     pub fn wholes(&mut self, key: &'static str) -> Vec<(u32, Place)> {
         let (name, items) = self.items(key);
         let Some(name) = name else { return vec![] };
-        items.iter().map(|item| (self.whole_of(name, item, [0, MOST]), self.log.place(item.span.clone()))).collect()
+        items
+            .iter()
+            .map(|item| (self.whole_of(name, item, [0, MOST]), self.log.place(item.span.clone())))
+            .collect()
     }
 
     /// Reads the items of a list of maps; messages call them `key[0]`, `key[1]`, ..

@@ -119,10 +119,5 @@ pub(super) fn json(probed: &Probed<'_>) -> String {
 }
 
 fn entry(entry: &Entry) -> EntryObject<'_> {
-    EntryObject {
-        id: &entry.id,
-        title: &entry.title,
-        bytes: entry.bytes,
-        measure: (&entry.measure).into(),
-    }
+    EntryObject { id: &entry.id, title: &entry.title, bytes: entry.bytes, measure: (&entry.measure).into() }
 }

@@ -10,7 +10,8 @@ pub(super) fn text(probed: &Probed<'_>) -> String {
     let machine = probed.topology.machine();
     let ([w, h], [pw, ph]) = (machine.cube_mesh, machine.pe_grid);
     let sips = plural(machine.sips.into(), "SIP");
-    let mut out = format!("{sips} of {w} x {h} cubes of {pw} x {ph} PEs, {} fidelity\n\n", probed.fidelity.name());
+    let mut out =
+        format!("{sips} of {w} x {h} cubes of {pw} x {ph} PEs, {} fidelity\n\n", probed.fidelity.name());
     out += "published results, in ns\n";
     if !probed.is_reference {
         out += "  they are of the default machine and do not apply to this one\n";

@@ -5,14 +5,19 @@ use crate::cli::out::table;
 use crate::cli::text::{bandwidth, bytes, ns, plural, signed_ns};
 use kernbench_core::engine::Fidelity;
 use kernbench_core::probe::{Op, Passed, Request};
-use kernbench_core::topology::Topology;
+use kernbench_core::topology::{Machine, Topology};
 use serde::Serialize;
 use std::fmt::Write;
 
 /// Ways are printed for files of up to this many transfers; JSON has them always.
 const FEW: usize = 16;
 
-pub(super) fn text(topology: &Topology, fidelity: Fidelity, requests: &[Request], passed: &[Passed]) -> String {
+pub(super) fn text(
+    topology: &Topology,
+    fidelity: Fidelity,
+    requests: &[Request],
+    passed: &[Passed],
+) -> String {
     let machine = topology.machine();
     let makespan = makespan(passed);
     let moved: u64 = requests.iter().map(|r| r.flow.transfer.bytes()).sum();
@@ -28,13 +33,10 @@ pub(super) fn text(topology: &Topology, fidelity: Fidelity, requests: &[Request]
     let rows: Vec<Vec<String>> = (requests.iter().zip(passed).enumerate())
         .map(|(i, (request, passed))| {
             let (t, p) = (&request.flow.transfer, &passed.parts);
-            let from = request.from().map_or_else(|| "host".to_owned(), |pe| machine.pe_name(pe));
             let wire = if p.wire_ps < 0 { signed_ns(p.wire_ps) } else { ns(p.wire_ps.unsigned_abs()) };
             vec![
                 i.to_string(),
-                from,
-                request.op.name().to_owned(),
-                machine.pe_name(t.home),
+                format!("{} {} {}", issuer(machine, request), verb(request.op), machine.pe_name(t.home)),
                 bytes(t.bytes()),
                 ns(request.flow.start_ps),
                 ns(passed.end_ps),
@@ -48,10 +50,19 @@ pub(super) fn text(topology: &Topology, fidelity: Fidelity, requests: &[Request]
         })
         .collect();
     let header = [
-        "#", "from", "op", "to", "bytes", "start", "end", "latency", "wire", "overhead", "drain", "commit",
+        "#",
+        "transfer",
+        "bytes",
+        "start",
+        "end",
+        "latency",
+        "wire",
+        "overhead",
+        "drain",
+        "commit",
         "contention",
     ];
-    out += &table(&header, &rows, &[0, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+    out += &table(&header, &rows, &[0, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     if passed.len() > FEW {
         out += "\nthe ways are in the output of --json\n";
         return out;
@@ -61,6 +72,18 @@ pub(super) fn text(topology: &Topology, fidelity: Fidelity, requests: &[Request]
         out += &way(&names(topology, passed));
     }
     out
+}
+
+fn issuer(machine: &Machine, request: &Request) -> String {
+    request.from().map_or_else(|| "host".to_owned(), |pe| machine.pe_name(pe))
+}
+
+const fn verb(op: Op) -> &'static str {
+    match op {
+        Op::Read => "reads",
+        Op::Write => "writes",
+        Op::Message => "sends to",
+    }
 }
 
 /// Nodes in lines of what they are in: `sip0.cube0   pe1.pe_dma r0c1 r0c0 hbm_ctrl.pe0`.
@@ -113,13 +136,18 @@ struct Transfer<'a> {
 }
 
 /// One line; the transfers are in the order of the file.
-pub(super) fn json(topology: &Topology, fidelity: Fidelity, requests: &[Request], passed: &[Passed]) -> String {
+pub(super) fn json(
+    topology: &Topology,
+    fidelity: Fidelity,
+    requests: &[Request],
+    passed: &[Passed],
+) -> String {
     let machine = topology.machine();
     let transfer = |(request, passed): (&Request, &Passed)| {
         let t = &request.flow.transfer;
         let in_hbm = request.op != Op::Message;
         Transfer {
-            from: request.from().map_or_else(|| "host".to_owned(), |pe| machine.pe_name(pe)),
+            from: issuer(machine, request),
             to: machine.pe_name(t.home),
             op: request.op.name(),
             bytes: t.bytes(),
