@@ -5,10 +5,12 @@ pub(crate) mod fake;
 pub(crate) mod flits;
 pub(crate) mod laws;
 mod machine;
+pub(crate) mod machines;
 pub(crate) mod model;
 mod oracle;
 mod published;
 mod queues;
+pub(crate) mod random;
 mod rules;
 mod stalls;
 
