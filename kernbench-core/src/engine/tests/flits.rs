@@ -289,3 +289,13 @@ impl Wires for FlitWires<'_> {
         self.notices.remove(&event.id).unwrap_or_default()
     }
 }
+
+impl<W: Wires + ?Sized> Wires for &mut W {
+    fn start(&mut self, queue: &mut Queue, id: u32, path: Path, load: Load, sink: Sink, at: Ps) {
+        (**self).start(queue, id, path, load, sink, at);
+    }
+
+    fn event(&mut self, queue: &mut Queue, paths: &Paths, event: Event) -> Notice {
+        (**self).event(queue, paths, event)
+    }
+}

@@ -102,7 +102,7 @@ fn pick<'a>(numbers: &mut impl Iterator<Item = &'a u8>, list: &[&'static str]) -
 
 fn line(cubes: u32, pes: u32, numbers: &[u8]) -> Line {
     let mut line = Line::new(cubes, pes);
-    let (plain, mut numbers) = (numbers[0] % 4 == 0, numbers.iter());
+    let (plain, mut numbers) = (numbers[0].is_multiple_of(4), numbers.iter());
     if plain {
         return line;
     }
@@ -124,7 +124,7 @@ impl Mesh {
         // A step that shares no divisor with the number of routers meets each of them once.
         let n = places.len();
         let shift = usize::from(self.numbers[0]) % n;
-        let step = [7, 5, 3, 1].into_iter().find(|s| n % s != 0 || *s == 1).unwrap_or(1);
+        let step = [7, 5, 3, 1].into_iter().find(|s| !n.is_multiple_of(*s) || *s == 1).unwrap_or(1);
         let of_pes: Vec<&str> = (0..*pes as usize).map(|i| places[(shift + i * step) % n].as_str()).collect();
         let along = |most: u32| (0..*connections).map(|k| (k * (most - 1)).to_string()).collect::<Vec<_>>();
         let list = |items: Vec<String>| format!("[{}]", items.join(", "));
