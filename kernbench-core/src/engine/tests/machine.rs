@@ -1,5 +1,6 @@
 //! The published results of the default machine to give exactly.
 
+use super::model::Model;
 use super::*;
 use crate::ir::{PeId, Transfer};
 use crate::topology::{PeAt, Topology};
@@ -60,15 +61,14 @@ fn ipcq_law_on_real_paths() {
         for link in &mut program.links {
             (link.from, link.to) = if link.from == me { (me, to) } else { (to, me) };
         }
-        let timing = match simulate(&t, &program, &Options::new(t.machine())) {
-            Ok(timing) => timing,
-            Err(stall) => panic!("{stall}"),
-        };
-        let took = timing.pes[1].ops[0].end_ps - timing.pes[0].ops[send.at()].start_ps;
-        let raw = traffic(&t, &[flow(Issuer::Dma(me), to, 16)], Fidelity::Message)[0].end_ps;
         let slot = t.machine().slot_cost(slots.kind).time(16 << 10);
         let credit = crate::units::Rate::gbs(mb).time(16);
-        assert_eq!(took, raw + 2 * slot + credit - ns(8.0));
+        for model in [Model::MESSAGE].into_iter().chain(Model::EXACT) {
+            let timing = model.timing(&t, &program, &Options::new(t.machine()));
+            let took = timing.pes[1].ops[0].end_ps - timing.pes[0].ops[send.at()].start_ps;
+            let raw = model.traffic(&t, &[flow(Issuer::Dma(me), to, 16)])[0].end_ps;
+            assert_eq!(took, raw + 2 * slot + credit - ns(8.0), "{model:?}");
+        }
     }
 }
 

@@ -3,15 +3,23 @@
 pub(crate) mod build;
 pub(crate) mod composites;
 pub(crate) mod fake;
+mod fifo;
 pub(crate) mod flits;
 pub(crate) mod laws;
 mod machine;
+pub(crate) mod machines;
 pub(crate) mod model;
+mod noc;
 mod oracle;
+mod program_laws;
 mod published;
 mod queues;
+pub(crate) mod random;
 mod rules;
 mod stalls;
+mod star;
+mod traffic_laws;
+mod wire_laws;
 
 use super::traffic::traffic_on;
 use super::*;
