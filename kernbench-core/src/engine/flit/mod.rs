@@ -308,6 +308,8 @@ impl FlitWires {
             self.wheel.push(Entry { time: leg.due, id, number: leg.train.first, what: LEG | at });
             return None;
         }
+        // An entry that was for a leg here before must not be taken for one of this leg.
+        leg.due = Ps::MAX;
         leg.state = State::Booked { open, before };
         let next = leg.hop + u32::from(step.hops);
         if step.end != End::Node {
