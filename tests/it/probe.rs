@@ -34,7 +34,7 @@ fn without_contention(text: &str) -> String {
             crowd = line.starts_with("hot spot");
         }
         let row = ["  4  ", "  5-first ", "  5-striped "].iter().any(|row| line.starts_with(row));
-        !row && !(crowd && line.starts_with(' '))
+        !(row || crowd && line.starts_with(' '))
     };
     let text = text.lines().filter(&mut alone).collect::<Vec<_>>().join("\n");
     let names = Fidelity::ALL.map(|f| format!("{} fidelity", f.name()));

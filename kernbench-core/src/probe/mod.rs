@@ -1,8 +1,8 @@
 //! What transfers cost: published rows, a catalogue of traffic, and traffic of one's own.
 //!
-//! Plain values in and out. [`rows`] are the published results beside what is simulated now,
-//! [`catalogue`] the common kinds of traffic at several sizes, [`requests`] reads a file of transfers,
-//! which [`passed`] simulates together.
+//! Plain values in and out. `rows` are the published results beside what is simulated now,
+//! `catalogue` the common kinds of traffic at several sizes, `requests` reads a file of transfers,
+//! which `passed` simulates together.
 
 mod catalogue;
 mod fair;
