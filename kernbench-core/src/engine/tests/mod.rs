@@ -2,6 +2,7 @@
 
 pub(crate) mod build;
 pub(crate) mod fake;
+mod error;
 mod fifo;
 pub(crate) mod flits;
 pub(crate) mod laws;
@@ -9,7 +10,6 @@ mod machine;
 pub(crate) mod machines;
 pub(crate) mod model;
 mod noc;
-mod oracle;
 mod program_laws;
 mod published;
 mod queues;
