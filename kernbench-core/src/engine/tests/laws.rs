@@ -53,8 +53,7 @@ pub(crate) fn random(seed: u64, pes: u32) -> Program {
 }
 
 pub(crate) fn cases() -> impl Iterator<Item = (Line, Program, Timing)> {
-    let models = || [Model::MESSAGE].into_iter().chain(Model::EXACT);
-    (0..40).flat_map(move |seed| models().map(move |model| (seed, model))).map(|(seed, model)| {
+    (0..40).flat_map(|seed| Model::ALL.map(|model| (seed, model))).map(|(seed, model)| {
         let line = Line::new(2, 3);
         let program = random(seed, 6);
         let issue = if seed % 3 == 0 { IssueMode::Blocking } else { IssueMode::Dataflow };

@@ -1,4 +1,5 @@
-//! The rules of the simulator, one test each, on a small machine and programs by hand.
+//! The rules of the simulator, one test each, on a small machine and programs by hand; its laws, on
+//! random machines, traffic and programs; and the plain engine that moves every flit.
 
 pub(crate) mod build;
 pub(crate) mod fake;
@@ -6,7 +7,6 @@ mod error;
 mod fifo;
 pub(crate) mod flits;
 pub(crate) mod laws;
-mod machine;
 pub(crate) mod machines;
 pub(crate) mod model;
 mod noc;

@@ -16,8 +16,10 @@ pub(crate) enum Model {
 }
 
 impl Model {
-    /// The models that move every flit as the rules say.
+    /// The models that give what moving every flit by the rules gives; laws hold for each.
     pub const EXACT: [Model; 1] = [Model::Plain];
+    /// The exact ones and those that are near.
+    pub const ALL: [Model; 2] = [Model::MESSAGE, Model::Plain];
     pub const MESSAGE: Model = Model::Shipped(Fidelity::Message);
 
     pub fn traffic(self, fabric: &dyn Fabric, flows: &[Flow]) -> Vec<Passage> {
