@@ -53,8 +53,7 @@ pub(crate) fn random(seed: u64, pes: u32) -> Program {
 }
 
 pub(crate) fn cases() -> impl Iterator<Item = (Line, Program, Timing)> {
-    let models = || [Model::MESSAGE].into_iter().chain(Model::EXACT);
-    (0..40).flat_map(move |seed| models().map(move |model| (seed, model))).map(|(seed, model)| {
+    (0..40).flat_map(|seed| Model::ALL.map(|model| (seed, model))).map(|(seed, model)| {
         let line = Line::new(2, 3);
         let program = random(seed, 6);
         let issue = if seed % 3 == 0 { IssueMode::Blocking } else { IssueMode::Dataflow };
@@ -123,11 +122,19 @@ fn the_order_in_which_pes_begin_does_not_show() {
         let message = || MessageWires::new(&line.machine, program.op_count());
         let plain = || FlitWires::new(&line);
         let straight = [0, 1, 2, 3, 4, 5];
-        let by_message = begin(Simulation::new(&line, &program, &options, Ids::new(&program), message()), straight);
-        let by_flit = begin(Simulation::new(&line, &program, &options, Ids::new(&program), plain()), straight);
+        let by_message =
+            begin(Simulation::new(&line, &program, &options, Ids::new(&program), message()), straight);
+        let by_flit =
+            begin(Simulation::new(&line, &program, &options, Ids::new(&program), plain()), straight);
         for order in [[5, 4, 3, 2, 1, 0], [3, 0, 5, 1, 4, 2]] {
-            assert_eq!(by_message, begin(Simulation::new(&line, &program, &options, Ids::new(&program), message()), order));
-            assert_eq!(by_flit, begin(Simulation::new(&line, &program, &options, Ids::new(&program), plain()), order));
+            assert_eq!(
+                by_message,
+                begin(Simulation::new(&line, &program, &options, Ids::new(&program), message()), order)
+            );
+            assert_eq!(
+                by_flit,
+                begin(Simulation::new(&line, &program, &options, Ids::new(&program), plain()), order)
+            );
         }
         assert_eq!(by_message, Model::MESSAGE.timing(&line, &program, &options));
         assert_eq!(by_flit, Model::Plain.timing(&line, &program, &options));

@@ -3,9 +3,9 @@
 use super::laws::{cases, random};
 use super::model::Model;
 use super::*;
-use crate::ir::{Engine, OpKind};
-use crate::topology::BufferKind;
-use crate::units::Ps;
+use crate::ir::{Engine, OpKind, PeId, Transfer};
+use crate::topology::{BufferKind, Topology};
+use crate::units::{Ps, Rate};
 
 /// The first op that differs in two timings.
 fn difference(program: &Program, a: &Timing, b: &Timing) -> Option<String> {
@@ -114,7 +114,7 @@ fn engines_of_a_kind_are_busy_at_most_wall_time_by_their_number() {
 #[test]
 fn double_buffering_takes_l_plus_n_minus_1_times_the_longer_plus_c() {
     let line = Line::new(1, 2);
-    for model in [Model::MESSAGE].into_iter().chain(Model::EXACT) {
+    for model in Model::ALL {
         // Loads from the own slice take less than computing on what they load, or as long, or more.
         for (shape, home) in [([32, 64], 0), ([8, 128], 1), ([1, 200], 1), ([100, 128], 1)] {
             for n in 1..12 {
@@ -136,6 +136,35 @@ fn double_buffering_takes_l_plus_n_minus_1_times_the_longer_plus_c() {
                 let n = n as Ps;
                 assert_eq!(took, load + (n - 1) * load.max(compute) + compute, "{shape:?} {n} {model:?}");
             }
+        }
+    }
+}
+
+#[test]
+fn a_message_takes_two_slot_accesses_and_a_credit_more_than_raw_dma_on_real_paths() {
+    let t = Topology::default_machine();
+    let slots = Options::new(t.machine()).slots;
+    let me = PeId(0);
+    // To cube 1, to PE 1, to SIP 1, with the bottlenecks on the way.
+    for (to, gbs) in [(PeId(8), 128.0), (PeId(1), 256.0), (PeId(128), 128.0)] {
+        let mut b = Build::new(2);
+        let x = b.pe(0).fill("x", [16, 512]);
+        let send = b.pe(0).send(crate::ty::Dir::E, x);
+        b.pe(1).recv("y", crate::ty::Dir::W, [16, 512]);
+        let mut program = b.finish();
+        program.pes[1].pe = to;
+        for link in &mut program.links {
+            (link.from, link.to) = if link.from == me { (me, to) } else { (to, me) };
+        }
+        let transfer = Transfer { home: to, run_bytes: 16 << 10, runs: 1, ..Transfer::default() };
+        let raw = Flow { issuer: Issuer::Dma(me), transfer, start_ps: 0 };
+        let slot = t.machine().slot_cost(slots.kind).time(16 << 10);
+        let credit = Rate::gbs(gbs).time(16);
+        for model in Model::ALL {
+            let timing = model.timing(&t, &program, &Options::new(t.machine()));
+            let took = timing.pes[1].ops[0].end_ps - timing.pes[0].ops[send.at()].start_ps;
+            let dma = model.traffic(&t, &[raw])[0].end_ps;
+            assert_eq!(took, dma + 2 * slot + credit - 8000, "{model:?}");
         }
     }
 }

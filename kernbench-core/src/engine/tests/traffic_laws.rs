@@ -115,7 +115,7 @@ fn near_is_faster_than_far_on_the_default_machine() {
     let t = Topology::default_machine();
     let pe = |cube, pe| t.machine().pe(PeAt { sip: 0, cube, pe });
     let homes = [pe(0, 0), pe(0, 1), pe(0, 7), pe(1, 0), pe(15, 7)];
-    for model in Model::EXACT {
+    for model in Model::ALL {
         for bytes in [1, 256, 1000, 16 << 10] {
             let took = homes.map(|home| alone(model, &t, flow(Issuer::Dma(pe(0, 0)), home, bytes)));
             assert!(took.is_sorted_by(|a, b| a < b), "{took:?}");
@@ -142,7 +142,7 @@ fn a_set_takes_at_least_as_long_as_each_of_its_members() {
     check(CASES, cases(10, 8 << 10), |case| {
         let fabric = case.machine.build();
         let flows = case.flows(&*fabric);
-        for model in [Model::MESSAGE].into_iter().chain(Model::EXACT) {
+        for model in Model::ALL {
             let all = model.traffic(&*fabric, &flows);
             for (flow, passage) in flows.iter().zip(&all) {
                 let one = flow.start_ps + alone(model, &*fabric, *flow);
