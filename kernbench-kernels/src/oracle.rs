@@ -145,9 +145,9 @@ struct Rows<'a, A> {
 /// Attention of all rows, in parallel.
 fn attend<A: Arithmetic>(p: &Problem, from: [&dyn Elements; 3], arithmetic: &A) -> Vec<A::F> {
     /// Scores held at a time.
-    const SCORES: usize = 1 << 18;
+    const SCORES: usize = 1 << 17;
     let group = p.h_q / p.h_kv;
-    let (rows, most) = (p.t_q * group, (SCORES / p.s_kv.max(1)).clamp(8, 32));
+    let (rows, most) = (p.t_q * group, (SCORES / p.s_kv.max(1)).clamp(8, 128));
     let parts: Vec<(usize, usize)> =
         (0..p.h_kv).flat_map(|head| (0..rows).step_by(most).map(move |row| (head, row))).collect();
     let (arch, mut out) = (Arch::new(), vec![A::F::default(); p.t_q * p.h_q * p.d]);
