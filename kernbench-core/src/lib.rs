@@ -41,8 +41,8 @@ pub mod host;
 pub mod prelude {
     pub use crate::scratch_scope;
     pub use crate::tl::{
-        self, Expr, In, InOut, Kernel, Matrix, Operand, Out, Pending, Readable, Scope, Tile, Transposed,
-        Writable,
+        self, Expr, Gemm, In, InOut, Kernel, Level, Matrix, Operand, Out, Pending, Readable, Scope, Tile,
+        Transposed, Writable,
     };
     pub use crate::ty::{Axis, Block, Dir, Dtype, ElementType, Float, Group, Mask, Num, bf16, f16};
 }

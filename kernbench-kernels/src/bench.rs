@@ -66,4 +66,5 @@ pub struct Outcome {
 }
 
 /// The benches of this crate.
-pub const BENCHES: &[Bench] = &[crate::attention::DECODE_SHORT, crate::attention::PREFILL_SHORT];
+pub const BENCHES: &[Bench] =
+    &[crate::attention::DECODE_SHORT, crate::attention::PREFILL_SHORT, crate::gemm::GEMM];

@@ -1,9 +1,11 @@
-//! Attention kernels for kernbench, the oracles they are checked against, and the benches that run them.
+//! Kernels for kernbench, the oracles they are checked against, and the benches that run them.
 
 /// Attention kernels.
 pub mod attention;
 /// What `kernbench run NAME` runs, and how a user adds to it.
 pub mod bench;
+/// Matrix products with an epilogue.
+pub mod gemm;
 /// Reference results in f64, independent of the kernels' structure.
 pub mod oracle;
 /// Seeded inputs.

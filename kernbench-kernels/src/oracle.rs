@@ -1,4 +1,5 @@
-//! Reference attention: in f64, and plainly in the storage type, without any of the kernels' structure.
+//! Reference attention and products: in f64, and plainly in the storage type, without any of the kernels'
+//! structure.
 
 use kernbench_core::ty::Float;
 
@@ -96,6 +97,43 @@ pub fn plain<T: Float>(p: &Problem, q: &[f32], k: &[f32], v: &[f32]) -> Vec<f32>
     out
 }
 
+/// A matrix product of arrays in memory: `x` is `(m, k)`, `w` is `(k, n)`, row-major.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Product<'a> {
+    pub m: usize,
+    pub k: usize,
+    pub n: usize,
+    pub x: &'a [f32],
+    pub w: &'a [f32],
+}
+
+impl Product<'_> {
+    /// The product `(m, n)` in f64.
+    #[must_use]
+    pub fn exact(&self) -> Vec<f64> {
+        self.rows(|sum: &mut f64, x, w| *sum += f64::from(x) * f64::from(w))
+    }
+
+    /// The product as a plain implementation in `T` does it: accumulated in f32 and rounded to `T`.
+    #[must_use]
+    pub fn plain<T: Float>(&self) -> Vec<f32> {
+        let sums = self.rows(|sum: &mut f32, x, w| *sum += x * w);
+        sums.into_iter().map(|sum| T::from_f32(sum).to_f32()).collect()
+    }
+
+    /// Adds up each element in k order, a row at a time.
+    fn rows<S: Copy + Default>(&self, add: impl Fn(&mut S, f32, f32)) -> Vec<S> {
+        let mut out = vec![S::default(); self.m * self.n];
+        for (row, x) in out.chunks_exact_mut(self.n.max(1)).zip(self.x.chunks_exact(self.k.max(1))) {
+            for (&x, w) in x.iter().zip(self.w.chunks_exact(self.n.max(1))) {
+                row.iter_mut().zip(w).for_each(|(sum, &w)| add(sum, x, w));
+            }
+        }
+        out
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +147,13 @@ mod tests {
         let out = attention(&P, &[5.0, 7.0, 1.0, 0.0], &[0.0, ln3], &[4.0, 8.0]);
         let want = [4.0, 4.0, 7.0, 6.0];
         assert!(out.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-6), "{out:?}");
+    }
+
+    #[test]
+    fn a_product_worked_out_by_hand() {
+        let p = Product { m: 2, k: 2, n: 3, x: &[1.0, 2.0, 3.0, 4.0], w: &[1.0, 0.0, -1.0, 2.0, 1.0, 0.0] };
+        assert_eq!(p.exact(), [5.0, 2.0, -1.0, 11.0, 4.0, -3.0]);
+        assert_eq!(p.plain::<f32>(), [5.0, 2.0, -1.0, 11.0, 4.0, -3.0]);
     }
 
     #[test]

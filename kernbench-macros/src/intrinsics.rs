@@ -23,7 +23,7 @@ const fn named(by: usize, name: &'static str, signature: &'static str, doc: &'st
 }
 
 /// Names kept for intrinsics to come: a call is an error that says so.
-pub const RESERVED: &[&str] = &["read", "composite"];
+pub const RESERVED: &[&str] = &["read"];
 
 const FLOAT_STEP: &str = "<'e, T: Float>(x: impl Operand<'e, T>) -> Expr<'e, T>";
 const NUM_STEP: &str = "<'e, T: Num>(x: impl Operand<'e, T>) -> Expr<'e, T>";
@@ -80,6 +80,8 @@ pub const TABLE: &[Intrinsic] = &[
         "The matrix product of `a` `[m, k]` and `b` `[k, n]`: a new tile `[m, n]` of the accumulator type.\n\nOperands are tiles, or transposed tiles: `tl::dot(q, k.t())`. One GEMM op."),
     named(0, "dot_add", "<'a, 'b, T: Dtype>(acc: Tile<'_, T::Acc>, a: impl Matrix<'a, T>, b: impl Matrix<'b, T>)",
         "Adds the matrix product of `a` `[m, k]` and `b` `[k, n]` to the tile `acc` `[m, n]`.\n\nOne GEMM op."),
+    plain("composite", "<'s, 'g, V: StoredAs<O>, O: Dtype>(g: Gemm<'g, V, O>) -> Pending<'s, ()>",
+        "Begins a composite GEMM, `out = epilogue(a * b)` tile by tile: reading, multiplying, the steps of the epilogue and writing overlap; [`wait`] waits until all is written.\n\nOperands are views or tiles: `tl::composite(Gemm::new(x, w, y).bias(b, Level::OutputTile).relu(Level::OutputTile))`. One composite op."),
     named(1, "send", "<T: Dtype>(to: Dir, x: Tile<'_, T>)",
         "Sends the tile `x` to the neighbour in direction `to`, which takes it with [`recv`].\n\nOne IPCQ op; waits for a free slot."),
     plain("recv", "<'s, T: Dtype>(from: Dir, shape: [usize; 2]) -> Tile<'s, T>",
@@ -94,6 +96,7 @@ pub const TABLE: &[Intrinsic] = &[
     plain("pe", "() -> usize", "The number of the PE in its cube this program runs on; known at launch."),
     plain("program_id", "(axis: usize) -> usize", "The number of this program along `axis`: 0 is the PE, 1 the cube, 2 the SIP; known at launch."),
     plain("num_programs", "(axis: usize) -> usize", "How many programs run along `axis`: 0 is PEs of a cube, 1 cubes, 2 SIPs; known at launch."),
+    plain("gemm_tile", "() -> [usize; 3]", "M, K and N of a tile of the matrix engine; known at launch."),
     plain("slot_size", "() -> usize", "The size of one IPCQ slot in bytes; known at launch."),
 ];
 
@@ -247,6 +250,7 @@ mod tests {
         min(x, axis)
         dot(a, b)
         dot_add(acc, a, b)
+        composite(g)
         send(to, x)
         recv(from, shape)
         recv_async(from, shape)
@@ -258,6 +262,7 @@ mod tests {
         pe()
         program_id(axis)
         num_programs(axis)
+        gemm_tile()
         slot_size()
         ");
     }

@@ -1,7 +1,9 @@
 //! Laws of the language, end to end: kernels on small data against plain Rust.
 
 mod attention;
+mod composite;
 mod data;
+mod gemm;
 mod intrinsics;
 mod machine;
 

@@ -23,13 +23,16 @@ impl Stall {
         };
         let mut successors = vec![];
         for p in 0..sim.pes.len() {
+            let first = stall.blocked.len();
             for e in 0..ENGINES {
                 let Some(op) = sim.pes[p].head(e) else { continue };
-                if sim.pes[p].wait[e] == Wait::Issue {
+                // A composite may be at the head of several.
+                let known = stall.blocked[first..].iter().any(|b| b.op.op == op);
+                if sim.pes[p].wait[e] == Wait::Issue || known {
                     continue;
                 }
-                stall.blocked.push(sim.blocked(p, op));
-                successors.push(sim.waits_for(p, op));
+                stall.blocked.push(sim.blocked(p, op, e));
+                successors.push(sim.waits_for(p, op, e));
             }
         }
         // Ops that are not heads stand behind the head of their engine; go on to that.
@@ -55,7 +58,7 @@ impl Stall {
 }
 
 impl<W: Wires> Simulation<'_, W> {
-    fn blocked(&self, p: usize, op: OpId) -> Blocked {
+    fn blocked(&self, p: usize, op: OpId, e: usize) -> Blocked {
         let program = &self.program.pes[p];
         let o = &program.ops[op.at()];
         Blocked {
@@ -65,12 +68,12 @@ impl<W: Wires> Simulation<'_, W> {
             intrinsic: intrinsic(&o.kind),
             binding: self.program.binding(o.site),
             places: self.program.sites.chain(o.site).map(Source::place).collect(),
-            waits_for: self.reason_of(p, op),
+            waits_for: self.reason_of(p, op, e),
         }
     }
 
-    fn reason_of(&self, p: usize, op: OpId) -> WaitsFor {
-        let e = self.kind(p, op).engine() as usize;
+    /// What an op at the head of engine `e` waits for.
+    fn reason_of(&self, p: usize, op: OpId, e: usize) -> WaitsFor {
         let link = || {
             let at = message_of(&self.program.pes[p], self.kind(p, op))?;
             Some((self.program.link(at.0), at))
@@ -85,13 +88,13 @@ impl<W: Wires> Simulation<'_, W> {
                 to: link.dir,
                 receiver: pe_name(self.machine, link.to),
                 slots: self.options.slots.n_slots,
-                held_by: self.waits_for(p, op).first().map(|&r| self.name_and_keeper(r)),
+                held_by: self.waits_for(p, op, e).first().map(|&r| self.name_and_keeper(r)),
             }),
             Wait::Message(_) => link().map_or(WaitsFor::Time, |(link, (_, number))| WaitsFor::Message {
                 number,
                 from: link.recv_dir,
                 sender: pe_name(self.machine, link.from),
-                sent_by: self.waits_for(p, op).first().map(|&s| self.name_and_keeper(s)),
+                sent_by: self.waits_for(p, op, e).first().map(|&s| self.name_and_keeper(s)),
             }),
             Wait::Barrier(meeting) => {
                 let group = match self.kind(p, op) {
@@ -114,11 +117,11 @@ impl<W: Wires> Simulation<'_, W> {
     }
 
     /// The ops that have to complete first.
-    fn waits_for(&self, p: usize, op: OpId) -> Vec<OpRef> {
+    fn waits_for(&self, p: usize, op: OpId, e: usize) -> Vec<OpRef> {
         let kind = self.kind(p, op);
         let here = |op| vec![OpRef { pe: p as u32, op }];
         let by_id = |id: u32| if id == NO_OP { vec![] } else { vec![self.op_ref(id)] };
-        match self.pes[p].wait[kind.engine() as usize] {
+        match self.pes[p].wait[e] {
             Wait::Edge(pred) => here(pred),
             Wait::Slot => self.pes[p].slot.map_or(vec![], here),
             Wait::Message(m) => by_id(self.links.messages[m as usize].send),

@@ -25,6 +25,12 @@ impl Channels {
         }
     }
 
+    /// The channels of a slice.
+    pub fn of(&mut self, home: PeId) -> &mut [Ps] {
+        let channels = self.hbm.channels as usize;
+        &mut self.free[home.at() * channels..][..channels]
+    }
+
     /// The last commit of a load whose first burst arrives at `head` and whose last at `tail`.
     pub fn commit(&mut self, home: PeId, load: &Load, head: Ps, tail: Ps) -> Ps {
         let channels = self.hbm.channels as usize;

@@ -2,6 +2,7 @@
 
 use super::SlotConfig;
 use super::fabric::{Fabric, PathId, Paths, Purpose};
+use super::ids::Ids;
 use super::queue::EventKind;
 use super::sim::Simulation;
 use super::state::{PENDING, Wait};
@@ -58,9 +59,15 @@ pub(super) fn message_of(program: &PeProgram, kind: &OpKind) -> Option<(LinkId, 
 }
 
 impl Links {
-    pub fn new(fabric: &dyn Fabric, program: &Program, slots: &SlotConfig, paths: &mut Paths) -> Self {
+    pub fn new(
+        fabric: &dyn Fabric,
+        program: &Program,
+        ids: &Ids,
+        slots: &SlotConfig,
+        paths: &mut Paths,
+    ) -> Self {
         let mut count = vec![0; program.links.len()];
-        for_each_message(program, |link, seq, _, _| count[link.at()] = count[link.at()].max(seq + 1));
+        for_each_message(program, ids, |link, seq, _, _| count[link.at()] = count[link.at()].max(seq + 1));
         let mut total = 0;
         let links = count.iter().zip(&program.links).map(|(&count, link)| {
             let first = total;
@@ -75,7 +82,7 @@ impl Links {
         let links: Vec<LinkState> = links.collect();
         let unsent = Message { visible: PENDING, send: NO_OP, recv: NO_OP };
         let mut messages = vec![unsent; total as usize];
-        for_each_message(program, |link, seq, id, kind| {
+        for_each_message(program, ids, |link, seq, id, kind| {
             let message = &mut messages[(links[link.at()].first + seq) as usize];
             match kind {
                 OpKind::Send { .. } => message.send = id,
@@ -92,15 +99,13 @@ impl Links {
 }
 
 /// Calls `f` with link, number, op id and kind of every IPCQ op.
-fn for_each_message(program: &Program, mut f: impl FnMut(LinkId, u32, u32, &OpKind)) {
-    let mut base = 0;
-    for pe in &program.pes {
+fn for_each_message(program: &Program, ids: &Ids, mut f: impl FnMut(LinkId, u32, u32, &OpKind)) {
+    for (p, pe) in program.pes.iter().enumerate() {
         for (i, op) in pe.ops.iter().enumerate() {
             if let Some((link, seq)) = message_of(pe, &op.kind) {
-                f(link, seq, base + i as u32, &op.kind);
+                f(link, seq, ids.id(p, OpId(i as u32), 0), &op.kind);
             }
         }
-        base += pe.ops.len() as u32;
     }
 }
 
@@ -148,7 +153,7 @@ impl<W: Wires> Simulation<'_, W> {
         self.pes[p].channel_busy = true;
         let id = self.id(p, op);
         let path = self.paths.path(path);
-        self.wires.start(&mut self.queue, id, path, Load::message(bytes), Sink::Pe, now);
+        self.wires.start(&self.paths, id, path, Load::message(bytes), Sink::Pe, now);
     }
 
     /// The last flit of a send has left its PE.

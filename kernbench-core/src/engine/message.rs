@@ -8,10 +8,10 @@
 //! by less than a burst, since bursts are taken to come evenly.) Against others it is an
 //! approximation: they never mix on an edge, and nodes serve any number of transfers at once.
 
-use super::fabric::{Hop, Path, Paths};
+use super::fabric::{End, Hop, Path, Paths};
 use super::hbm::Channels;
-use super::queue::{Event, EventKind, Queue};
-use super::wires::{Arrival, Load, Notice, Sink, Wires};
+use super::queue::{EventKind, Queue};
+use super::wires::{Arrival, Load, Notice, Progress, STRIDE, Sink, Wires};
 use crate::topology::Machine;
 use crate::units::Ps;
 
@@ -102,7 +102,7 @@ impl Flight {
             all: self.full * hop.flit_ps + self.short * short,
             propagation: hop.propagation_ps,
             overhead: hop.overhead_ps,
-            gathers: hop.gathers,
+            gathers: hop.end == End::Gather,
         }
     }
 }
@@ -111,6 +111,9 @@ impl Flight {
 #[derive(Debug)]
 pub(super) struct MessageWires {
     flit_bytes: u64,
+    /// The heads under way.
+    queue: Queue,
+    events: u64,
     edge_free: Vec<Ps>,
     channels: Channels,
     flights: Vec<Flight>,
@@ -121,10 +124,12 @@ pub(super) struct MessageWires {
 
 impl MessageWires {
     /// Idle wires for transfer ids below `ids`.
-    pub fn new(machine: &Machine, edges: usize, ids: usize) -> Self {
+    pub fn new(machine: &Machine, ids: usize) -> Self {
         MessageWires {
             flit_bytes: machine.flit_bytes,
-            edge_free: vec![0; edges],
+            queue: Queue::default(),
+            events: 0,
+            edge_free: vec![],
             channels: Channels::new(machine),
             flights: vec![],
             unused: vec![],
@@ -146,7 +151,8 @@ impl MessageWires {
 }
 
 impl Wires for MessageWires {
-    fn start(&mut self, queue: &mut Queue, id: u32, path: Path, load: Load, sink: Sink, at: Ps) {
+    fn start(&mut self, paths: &Paths, id: u32, path: Path, load: Load, sink: Sink, at: Ps) {
+        self.edge_free.resize(paths.edges.len(), 0);
         let flight = Flight::new(path, load, sink, at, self.flit_bytes);
         let place = match self.unused.pop() {
             Some(place) => {
@@ -159,16 +165,42 @@ impl Wires for MessageWires {
             }
         };
         self.place[id as usize] = place;
-        queue.push(at, EventKind::Head, id);
+        self.queue.push(at, EventKind::Head, id);
     }
 
-    fn event(&mut self, queue: &mut Queue, paths: &Paths, event: Event) -> Notice {
-        let place = self.place[event.id as usize];
+    fn run(&mut self, paths: &Paths, until: Ps) -> Progress {
+        for _ in 0..STRIDE {
+            if self.queue.next_ps() >= until {
+                return Progress::Idle;
+            }
+            let Some(event) = self.queue.pop() else { return Progress::Idle };
+            self.events += 1;
+            let notice = self.head(paths, event.id, event.time);
+            if notice.left_ps.is_some() || notice.arrival.is_some() {
+                return Progress::Told(event.id, notice);
+            }
+        }
+        Progress::Paused
+    }
+
+    fn is_idle(&self) -> bool {
+        self.queue.next_ps() == Ps::MAX
+    }
+
+    fn events(&self) -> u64 {
+        self.events
+    }
+}
+
+impl MessageWires {
+    /// The head of a transfer arrives at a node.
+    fn head(&mut self, paths: &Paths, id: u32, now: Ps) -> Notice {
+        let place = self.place[id as usize];
         let flight = &mut self.flights[place as usize];
         if flight.hop == flight.stop {
             let flight = *flight;
             self.unused.push(place);
-            let left_ps = flight.at_source.then_some(event.time);
+            let left_ps = flight.at_source.then_some(now);
             return Notice { left_ps, arrival: Some(self.arrive(&flight)) };
         }
         let hop = &paths.hops[flight.hop as usize];
@@ -184,7 +216,7 @@ impl Wires for MessageWires {
         flight.alone = flight.alone.over(flight.alone.head, &drain);
         flight.at_source = false;
         flight.hop += 1;
-        queue.push(flight.train.head, EventKind::Head, event.id);
+        self.queue.push(flight.train.head, EventKind::Head, id);
         Notice { left_ps, arrival: None }
     }
 }

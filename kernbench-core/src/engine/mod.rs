@@ -5,14 +5,18 @@
 //!
 //! Its parts: `queue` orders events, `fabric` compiles routes, `wires` is the interface behind which
 //! fidelities differ (`message` is one, `hbm` its memories), `cost` holds the formulas of the compute
-//! engines, `sim` lets PEs issue and engines serve, `ipcq` and `barrier` are what PEs do together,
+//! engines, `sim` lets PEs issue and engines serve, `composite` pipelines the tiles of a composite GEMM,
+//! `ids` numbers what happens, `ipcq` and `barrier` are what PEs do together,
 //! `stall` says why nothing goes on, which `blocked` finds out.
 
 mod barrier;
 mod blocked;
+mod composite;
 mod cost;
 mod fabric;
+mod flit;
 mod hbm;
+mod ids;
 mod ipcq;
 mod message;
 mod queue;
@@ -25,7 +29,6 @@ mod timing;
 mod traffic;
 mod wires;
 
-pub(crate) use cost::gemm_mkn;
 pub use stall::{Blocked, Reason, Stall, WaitsFor};
 pub(crate) use stall::{intrinsic, pe_name};
 pub use timing::{Cause, OpRef, OpTiming, PeTiming, Timing};
@@ -36,6 +39,8 @@ use crate::topology::{BufferKind, IssueMode, Machine, Topology};
 
 use crate::units::Ps;
 use fabric::Fabric;
+use flit::FlitWires;
+use ids::Ids;
 use message::MessageWires;
 use sim::Simulation;
 use std::sync::atomic::AtomicBool;
@@ -44,19 +49,22 @@ use std::sync::atomic::AtomicBool;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fidelity {
-    /// A transfer holds each edge for all its bytes at once; exact without contention, for sweeps.
+    /// Exactly the result of moving every flit on its own.
     #[default]
+    Flit,
+    /// A transfer holds each edge for all its bytes at once; exact without contention, for sweeps.
     Message,
 }
 
 impl Fidelity {
     /// All there are, the default first.
-    pub const ALL: [Fidelity; 1] = [Fidelity::Message];
+    pub const ALL: [Fidelity; 2] = [Fidelity::Flit, Fidelity::Message];
 
     /// The name in reports and on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Fidelity::Flit => "flit",
             Fidelity::Message => "message",
         }
     }
@@ -124,10 +132,15 @@ pub fn simulate(topology: &Topology, program: &Program, options: &Options) -> Re
 }
 
 fn simulate_on(fabric: &dyn Fabric, program: &Program, options: &Options) -> Result<Timing, Box<Stall>> {
+    let ids = Ids::new(program);
     match options.fidelity {
+        Fidelity::Flit => {
+            let wires = FlitWires::new(fabric.machine(), ids.len());
+            Simulation::new(fabric, program, options, ids, wires).run()
+        }
         Fidelity::Message => {
-            let wires = MessageWires::new(fabric.machine(), fabric.edge_count(), program.op_count());
-            Simulation::new(fabric, program, options, wires).run()
+            let wires = MessageWires::new(fabric.machine(), ids.len());
+            Simulation::new(fabric, program, options, ids, wires).run()
         }
     }
 }

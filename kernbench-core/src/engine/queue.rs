@@ -69,6 +69,12 @@ impl Queue {
         }
     }
 
+    /// When the next event happens; `Ps::MAX` if there is none.
+    pub fn next_ps(&self) -> Ps {
+        let top = self.heap.peek().map_or(u128::MAX, |e| e.0);
+        (top.min(self.latest.unwrap_or(u128::MAX)) >> 64) as Ps
+    }
+
     pub fn pop(&mut self) -> Option<Event> {
         let key = match (self.latest.take(), self.heap.peek_mut()) {
             (None, None) => return None,

@@ -2,15 +2,17 @@
 
 use super::Options;
 use super::barrier::Groups;
+use super::composite::Stage;
 use super::cost::compute_ps;
 use super::fabric::{Fabric, Path, Paths, Purpose};
+use super::ids::{Ids, Owner};
 use super::ipcq::Links;
 use super::queue::{Event, EventKind, Queue};
 use super::stall::{Reason, Stall};
-use super::state::{ENGINES, PENDING, Pe, Wait};
+use super::state::{FETCH, PENDING, Pe, QUEUES, Wait, for_each_queue};
 use super::timing::{Cause, OpRef, PeTiming, Timing};
-use super::wires::{Arrival, Load, Sink, Wires};
-use crate::ir::{Engine, OpId, OpKind, PeProgram, Program};
+use super::wires::{Arrival, Load, Notice, Progress, Sink, Wires};
+use crate::ir::{Engine, OpId, OpKind, PeProgram, Program, Transfer};
 use crate::topology::{IssueMode, Machine};
 use crate::units::Ps;
 use std::sync::atomic::Ordering;
@@ -27,8 +29,7 @@ pub(super) struct Simulation<'a, W> {
     pub paths: Paths,
     pub wires: W,
     pub pes: Vec<Pe>,
-    /// The PE of each op id.
-    pe_of: Vec<u32>,
+    pub ids: Ids,
     pub links: Links,
     pub groups: Groups,
     pub completed: usize,
@@ -37,29 +38,30 @@ pub(super) struct Simulation<'a, W> {
 }
 
 impl<'a, W: Wires> Simulation<'a, W> {
-    pub fn new(fabric: &'a dyn Fabric, program: &'a Program, options: &'a Options<'a>, wires: W) -> Self {
+    pub fn new(
+        fabric: &'a dyn Fabric,
+        program: &'a Program,
+        options: &'a Options<'a>,
+        ids: Ids,
+        wires: W,
+    ) -> Self {
         let machine = fabric.machine();
         let cpu = &machine.pe_cpu;
         let first_reach = options.start_ps + cpu.start_ps + cpu.issue_ps + cpu.dispatch_ps;
         let mut paths = Paths::default();
-        let mut pe_of = Vec::with_capacity(program.op_count());
-        let mut pes = Vec::with_capacity(program.pes.len());
-        for (p, pe) in program.pes.iter().enumerate() {
-            pes.push(Pe::new(pe, pe_of.len() as u32, first_reach));
-            pe_of.resize(pe_of.len() + pe.ops.len(), p as u32);
-        }
+        let pes = program.pes.iter().map(|pe| Pe::new(pe, first_reach)).collect();
         Simulation {
             fabric,
             machine,
             program,
             options,
             queue: Queue::default(),
-            links: Links::new(fabric, program, &options.slots, &mut paths),
+            links: Links::new(fabric, program, &ids, &options.slots, &mut paths),
             groups: Groups::new(fabric, program),
             paths,
             wires,
             pes,
-            pe_of,
+            ids,
             completed: 0,
             end: options.start_ps,
             events: 0,
@@ -77,16 +79,27 @@ impl<'a, W: Wires> Simulation<'a, W> {
     pub fn drain(mut self) -> Result<Timing, Box<Stall>> {
         let most = self.options.max_ps.unwrap_or(Ps::MAX);
         let limit = self.options.start_ps.saturating_add(most);
-        while let Some(event) = self.queue.pop() {
+        loop {
             self.events += 1;
-            if event.time > limit {
-                return Err(Stall::of(&self, Reason::TimeLimit(most), limit));
-            }
             if self.events.is_multiple_of(CANCEL_STRIDE)
                 && self.options.cancel.is_some_and(|c| c.load(Ordering::Relaxed))
             {
-                return Err(Stall::of(&self, Reason::Cancelled, event.time));
+                return Err(Stall::of(&self, Reason::Cancelled, self.end));
             }
+            // What PEs do at an instant comes before what happens on the wires at it.
+            let next = self.queue.next_ps();
+            match self.wires.run(&self.paths, next.min(limit.saturating_add(1))) {
+                Progress::Told(id, notice) => {
+                    self.told(id, notice);
+                    continue;
+                }
+                Progress::Paused => continue,
+                Progress::Idle => {}
+            }
+            if next > limit && !(next == Ps::MAX && self.wires.is_idle()) {
+                return Err(Stall::of(&self, Reason::TimeLimit(most), limit));
+            }
+            let Some(event) = self.queue.pop() else { break };
             self.handle(event);
         }
         if self.completed < self.program.op_count() {
@@ -98,29 +111,48 @@ impl<'a, W: Wires> Simulation<'a, W> {
 
     /// Lets the engines of a PE look at their first ops.
     pub fn begin(&mut self, p: usize) {
-        for e in 0..ENGINES {
-            self.advance(p, e);
+        for q in 0..QUEUES {
+            self.advance(p, q);
         }
     }
 
     pub fn handle(&mut self, event: Event) {
-        let (p, op) = self.locate(event.id);
+        let (Owner { pe: p, op, stage }, composite) = self.owner(event.id);
         match event.kind {
+            EventKind::Done if composite => self.stage_done(p, op, Stage::of(stage), event.time),
+            EventKind::Ready if composite && stage == 0 => self.pump(p, op, event.time),
+            EventKind::Ready if composite => self.ask_slot(p, op, Stage::of(stage), event.time),
             EventKind::Done => self.done(p, op, event.time),
             EventKind::Left => self.left(p, op, event.time),
             EventKind::Visible => self.visible(p, op, event.time),
             EventKind::Poll => self.take_channel(p, op, event.time),
             EventKind::Ready => self.ready(p, op, event.time),
-            EventKind::Head => {
-                let notice = self.wires.event(&mut self.queue, &self.paths, event);
-                if let Some(left) = notice.left_ps
-                    && matches!(self.kind(p, op), OpKind::Send { .. })
-                {
-                    self.queue.push(left, EventKind::Left, event.id);
-                }
-                if let Some(arrival) = notice.arrival {
-                    self.arrived(p, op, arrival);
-                }
+            // Heads travel in a queue of their own.
+            EventKind::Head => {}
+        }
+    }
+
+    /// The op of an id, and whether that is a composite.
+    fn owner(&self, id: u32) -> (Owner, bool) {
+        let owner = self.ids.owner(id);
+        let composite = !self.program.pes[owner.pe].composites.is_empty()
+            && matches!(self.kind(owner.pe, owner.op), OpKind::Composite { .. });
+        (owner, composite)
+    }
+
+    fn told(&mut self, id: u32, notice: Notice) {
+        let (Owner { pe: p, op, stage }, composite) = self.owner(id);
+        if let Some(left) = notice.left_ps
+            && matches!(self.kind(p, op), OpKind::Send { .. })
+        {
+            self.queue.push(left, EventKind::Left, id);
+        }
+        if let Some(arrival) = notice.arrival {
+            self.pes[p].ops[op.at()].contention_ps += arrival.contention_ps;
+            if composite {
+                self.part_arrived(p, op, Stage::of(stage), arrival.done_ps);
+            } else {
+                self.arrived(p, op, arrival);
             }
         }
     }
@@ -134,16 +166,16 @@ impl<'a, W: Wires> Simulation<'a, W> {
             message_wait_ps: pe.message_wait,
         });
         let start_ps = self.options.start_ps;
-        Timing { start_ps, end_ps: self.end, pes: pes.collect(), events: self.events }
+        Timing { start_ps, end_ps: self.end, pes: pes.collect(), events: self.events + self.wires.events() }
     }
 
     pub fn locate(&self, id: u32) -> (usize, OpId) {
-        let p = self.pe_of[id as usize] as usize;
-        (p, OpId(id - self.pes[p].base))
+        let Owner { pe, op, .. } = self.ids.owner(id);
+        (pe, op)
     }
 
     pub fn id(&self, p: usize, op: OpId) -> u32 {
-        self.pes[p].base + op.0
+        self.ids.id(p, op, 0)
     }
 
     pub fn op_ref(&self, id: u32) -> OpRef {
@@ -204,6 +236,15 @@ impl<'a, W: Wires> Simulation<'a, W> {
                 (ready, cause) = (end, Cause::Edge(edge.op()));
             }
         }
+        if let OpKind::Composite { .. } = &self.program.pes[p].ops[op.at()].kind {
+            let start = ready.max(pe.free[e]);
+            pe.ops[op.at()].ready_ps = ready;
+            return self.enter(p, op, e, cause, start);
+        }
+        if e == FETCH {
+            // A dot: it takes its turn there when it takes its engine.
+            return;
+        }
         let mut start = ready;
         if pe.free[e] > ready {
             (start, cause) = (pe.free[e], Cause::Engine(pe.last[e]));
@@ -215,7 +256,9 @@ impl<'a, W: Wires> Simulation<'a, W> {
                 self.pes[p].transfer[e] = 0;
                 self.next_transfer(p, op, start);
             }
-            OpKind::Fence | OpKind::RecvAsync { .. } => self.at(p, op, start, EventKind::Done),
+            OpKind::Fence | OpKind::Join { .. } | OpKind::RecvAsync { .. } => {
+                self.at(p, op, start, EventKind::Done)
+            }
             kind if kind.engine() == Engine::Ipcq || kind.engine() == Engine::Sync => {
                 self.at(p, op, start, EventKind::Ready);
             }
@@ -230,8 +273,9 @@ impl<'a, W: Wires> Simulation<'a, W> {
             OpKind::Recv { .. } | OpKind::Wait { .. } => self.receive(p, op, now),
             OpKind::Barrier { group } => self.meet(p, op, *group, now),
             kind => {
-                if self.pes[p].slot.is_some() {
-                    self.pes[p].wait[kind.engine() as usize] = Wait::Slot;
+                let (pe, e) = (&mut self.pes[p], kind.engine() as usize);
+                if pe.slot.is_some() {
+                    (pe.wait[e], pe.asked[e]) = (Wait::Slot, now);
                 } else {
                     self.pes[p].slot = Some(op);
                     self.compute(p, op, now);
@@ -246,16 +290,20 @@ impl<'a, W: Wires> Simulation<'a, W> {
     }
 
     /// Gives the accelerator slot to the one that was ready first, ties to the lower op.
-    fn release_slot(&mut self, p: usize, op: OpId, now: Ps) {
+    pub fn release_slot(&mut self, p: usize, op: OpId, now: Ps) {
         let pe = &mut self.pes[p];
         (pe.slot, pe.slot_last) = (None, op);
         let waiting = [Engine::Math as usize, Engine::Gemm as usize]
             .into_iter()
             .filter(|&e| pe.wait[e] == Wait::Slot)
-            .filter_map(|e| pe.head(e).map(|op| (pe.ops[op.at()].start_ps, op, e)));
+            .filter_map(|e| pe.head(e).map(|op| (pe.asked[e], op, e)));
         let Some((_, next, e)) = waiting.min() else { return };
         pe.wait[e] = Wait::Due;
         pe.slot = Some(next);
+        if matches!(self.program.pes[p].ops[next.at()].kind, OpKind::Composite { .. }) {
+            let stage = if e == Engine::Math as usize { Stage::Math } else { Stage::Gemm };
+            return self.work(p, next, stage, now);
+        }
         let t = &mut pe.ops[next.at()];
         if now > t.start_ps {
             (t.start_ps, t.cause) = (now, Cause::Slot(op));
@@ -264,8 +312,6 @@ impl<'a, W: Wires> Simulation<'a, W> {
     }
 
     fn done(&mut self, p: usize, op: OpId, now: Ps) {
-        self.completed += 1;
-        self.end = self.end.max(now);
         let kind = self.kind(p, op);
         let engine = kind.engine();
         let e = engine as usize;
@@ -284,17 +330,33 @@ impl<'a, W: Wires> Simulation<'a, W> {
             OpKind::Send { .. } | OpKind::Barrier { .. } => {}
             _ => t.data_ps = now,
         }
-        (pe.free[e], pe.last[e], pe.satisfied[e]) = (now, op, 0);
-        pe.next[e] += 1;
+        pe.pop(e, op, now);
         match kind {
             OpKind::Recv { .. } | OpKind::Wait { .. } => self.return_credit(p, op, now),
             _ if self.pes[p].slot == Some(op) => self.release_slot(p, op, now),
             _ => {}
         }
         self.advance(p, e);
-        for other in 0..ENGINES {
-            if self.pes[p].wait[other] == Wait::Edge(op) {
-                self.advance(p, other);
+        if self.pes[p].head(FETCH) == Some(op) {
+            self.leave(p, op, FETCH, now);
+        }
+        self.complete(p, op, now);
+    }
+
+    /// Takes an op out of a queue and lets the next one look.
+    pub fn leave(&mut self, p: usize, op: OpId, queue: usize, now: Ps) {
+        self.pes[p].pop(queue, op, now);
+        self.advance(p, queue);
+    }
+
+    /// An op is complete: those that wait for it look again.
+    pub fn complete(&mut self, p: usize, op: OpId, now: Ps) {
+        self.completed += 1;
+        self.end = self.end.max(now);
+        self.pes[p].ops[op.at()].end_ps = now;
+        for queue in 0..QUEUES {
+            if self.pes[p].wait[queue] == Wait::Edge(op) {
+                self.advance(p, queue);
             }
         }
         if self.options.issue == IssueMode::Blocking {
@@ -307,7 +369,7 @@ impl<'a, W: Wires> Simulation<'a, W> {
         let cpu = &self.machine.pe_cpu;
         self.pes[p].issued = op.0 + 2;
         self.pes[p].reach = now + cpu.issue_ps + cpu.dispatch_ps;
-        self.advance(p, next.kind.engine() as usize);
+        for_each_queue(self.pe_program(p), &next.kind, |q| self.advance(p, q));
     }
 
     /// Starts the next transfer of a load or store at `at`, or completes the op then.
@@ -322,12 +384,19 @@ impl<'a, W: Wires> Simulation<'a, W> {
                 continue;
             }
             let path = self.dma_path(p, op);
+            let at = at + self.translation_ps(transfer);
             let id = self.id(p, op);
             let sink = Sink::Hbm(transfer.home);
-            self.wires.start(&mut self.queue, id, path, Load::from(transfer), sink, at);
+            self.wires.start(&self.paths, id, path, Load::from(transfer), sink, at);
             return;
         }
         self.at(p, op, at, EventKind::Done);
+    }
+
+    /// What a DMA waits for the addresses of a transfer, one page after another, before a flit leaves.
+    pub fn translation_ps(&self, transfer: &Transfer) -> Ps {
+        let mmu = &self.machine.mmu;
+        if mmu.overhead_ps == 0 { 0 } else { mmu.overhead_ps * transfer.pages(mmu.page_bytes) }
     }
 
     /// The path of the transfer under way.
@@ -345,7 +414,6 @@ impl<'a, W: Wires> Simulation<'a, W> {
     }
 
     fn arrived(&mut self, p: usize, op: OpId, arrival: Arrival) {
-        self.pes[p].ops[op.at()].contention_ps += arrival.contention_ps;
         if matches!(self.kind(p, op), OpKind::Send { .. }) {
             return self.delivered(p, op, arrival.done_ps);
         }

@@ -112,6 +112,8 @@ pub(crate) const fn intrinsic(kind: &OpKind) -> &'static str {
         OpKind::Map { .. } => "eval",
         OpKind::Reduce { reduction, .. } => reduction.name(),
         OpKind::Dot { .. } => "dot",
+        OpKind::Composite { .. } => "composite",
+        OpKind::Join { .. } => "wait",
         OpKind::Send { .. } => "send",
         OpKind::Recv { .. } => "recv",
         OpKind::RecvAsync { .. } => "recv_async",

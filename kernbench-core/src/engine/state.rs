@@ -1,12 +1,19 @@
 //! What one PE is doing while a simulation runs.
 
+use super::composite::Run;
 use super::timing::{Cause, OpTiming};
-use crate::ir::{Engine, OpId, PeProgram};
+use crate::ir::{Engine, OpId, OpKind, PeProgram};
 use crate::units::Ps;
 
 /// The end of an op that has not completed.
 pub(super) const PENDING: Ps = Ps::MAX;
 pub(super) const ENGINES: usize = Engine::ALL.len();
+/// The queues of a PE: one for each engine, and for composites those of `pe_fetch_store`.
+pub(super) const QUEUES: usize = ENGINES + 2;
+/// What fetches operands for GEMM; nobody waits there without composites.
+pub(super) const FETCH: usize = ENGINES;
+/// What stores the output tiles of composites.
+pub(super) const STORE: usize = ENGINES + 1;
 
 /// What the op at the head of an engine waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,20 +40,22 @@ pub(super) enum Wait {
 
 #[derive(Debug)]
 pub(super) struct Pe {
-    /// The id of its op 0; ids go through all PEs in order.
-    pub base: u32,
     pub ops: Vec<OpTiming>,
-    /// Its ops, grouped by engine in program order.
+    /// Its ops, grouped by queue in program order; a composite is in several.
     pub order: Vec<u32>,
-    /// Where each engine is in `order`, and where its ops end.
-    pub next: [u32; ENGINES],
-    pub stop: [u32; ENGINES],
-    pub wait: [Wait; ENGINES],
-    /// How many edges of each engine's head are known to be satisfied.
-    pub satisfied: [u32; ENGINES],
-    /// When each engine completed its last op, and which.
-    pub free: [Ps; ENGINES],
-    pub last: [OpId; ENGINES],
+    /// Where each queue is in `order`, and where its ops end.
+    pub next: [u32; QUEUES],
+    pub stop: [u32; QUEUES],
+    pub wait: [Wait; QUEUES],
+    /// How many edges of each queue's head are known to be satisfied.
+    pub satisfied: [u32; QUEUES],
+    /// When each queue was left last, and by which op.
+    pub free: [Ps; QUEUES],
+    pub last: [OpId; QUEUES],
+    /// Its composites.
+    pub runs: Vec<Run>,
+    /// Since when the head of a queue waits for the accelerator slot.
+    pub asked: [Ps; QUEUES],
     /// The op in the accelerator slot, and the one before.
     pub slot: Option<OpId>,
     pub slot_last: OpId,
@@ -63,22 +72,28 @@ pub(super) struct Pe {
 }
 
 impl Pe {
-    pub fn new(program: &PeProgram, base: u32, first_reach: Ps) -> Self {
-        let mut stop = [0; ENGINES];
+    pub fn new(program: &PeProgram, first_reach: Ps) -> Self {
+        let mut count = [0; QUEUES];
         for op in &program.ops {
-            stop[op.kind.engine() as usize] += 1;
+            for_each_queue(program, &op.kind, |q| count[q] += 1);
         }
-        let mut next = [0; ENGINES];
-        for e in 1..ENGINES {
-            next[e] = next[e - 1] + stop[e - 1];
+        let mut next = [0; QUEUES];
+        for q in 1..QUEUES {
+            next[q] = next[q - 1] + count[q - 1];
         }
-        let mut order = vec![0; program.ops.len()];
+        let mut order = vec![0; count.iter().sum::<u32>() as usize];
         let mut fill = next;
         for (i, op) in program.ops.iter().enumerate() {
-            let at = &mut fill[op.kind.engine() as usize];
-            order[*at as usize] = i as u32;
-            *at += 1;
+            for_each_queue(program, &op.kind, |q| {
+                order[fill[q] as usize] = i as u32;
+                fill[q] += 1;
+            });
         }
+        let runs = program.ops.iter().filter_map(|op| match op.kind {
+            OpKind::Composite { composite } => Some((composite, program.engines(&op.kind))),
+            _ => None,
+        });
+        let runs = runs.map(|(c, engines)| Run::new(program.composite(c), engines)).collect();
         let unknown = OpTiming {
             start_ps: PENDING,
             end_ps: PENDING,
@@ -89,15 +104,16 @@ impl Pe {
             peer: None,
         };
         Pe {
-            base,
             ops: vec![unknown; program.ops.len()],
             order,
             next,
             stop: fill,
-            wait: [Wait::Nothing; ENGINES],
-            satisfied: [0; ENGINES],
-            free: [0; ENGINES],
-            last: [OpId(0); ENGINES],
+            wait: [Wait::Nothing; QUEUES],
+            satisfied: [0; QUEUES],
+            free: [0; QUEUES],
+            last: [OpId(0); QUEUES],
+            runs,
+            asked: [0; QUEUES],
             slot: None,
             slot_last: OpId(0),
             issued: 1,
@@ -110,8 +126,30 @@ impl Pe {
         }
     }
 
-    /// The op at the head of an engine.
-    pub fn head(&self, engine: usize) -> Option<OpId> {
-        (self.next[engine] < self.stop[engine]).then(|| OpId(self.order[self.next[engine] as usize]))
+    /// Takes the op at the head out of a queue.
+    pub fn pop(&mut self, queue: usize, op: OpId, now: Ps) {
+        (self.free[queue], self.last[queue], self.satisfied[queue]) = (now, op, 0);
+        self.next[queue] += 1;
     }
+
+    /// The op at the head of a queue.
+    pub fn head(&self, queue: usize) -> Option<OpId> {
+        (self.next[queue] < self.stop[queue]).then(|| OpId(self.order[self.next[queue] as usize]))
+    }
+}
+
+/// Calls `f` with each queue an op stands in. Where there are composites, a dot stands in FETCH, too: what
+/// is behind it may not fetch while it does.
+pub(super) fn for_each_queue(program: &PeProgram, kind: &OpKind, mut f: impl FnMut(usize)) {
+    let engine = kind.engine() as usize;
+    if program.composites.is_empty() || engine != Engine::Gemm as usize {
+        return f(engine);
+    }
+    f(FETCH);
+    if !matches!(kind, OpKind::Composite { .. }) {
+        return f(engine);
+    }
+    let engines = program.engines(kind);
+    (0..ENGINES).filter(|e| engines[*e]).for_each(&mut f);
+    f(STORE);
 }

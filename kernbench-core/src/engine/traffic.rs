@@ -1,10 +1,10 @@
 //! Raw transfers without a program: what `probe` measures and what laws are tested on.
 
+use super::Fidelity;
 use super::fabric::{Fabric, Paths, Purpose};
+use super::flit::FlitWires;
 use super::message::MessageWires;
-use super::queue::Queue;
-use super::wires::{Load, Notice, Sink, Wires};
-use super::{Fidelity, queue::EventKind};
+use super::wires::{Load, Progress, Sink, Wires};
 use crate::ir::{PeId, Transfer};
 use crate::topology::Topology;
 use crate::units::Ps;
@@ -59,15 +59,13 @@ pub fn traffic(topology: &Topology, flows: &[Flow], fidelity: Fidelity) -> Vec<P
 
 pub(crate) fn traffic_on(fabric: &dyn Fabric, flows: &[Flow], fidelity: Fidelity) -> Vec<Passage> {
     match fidelity {
-        Fidelity::Message => {
-            let wires = MessageWires::new(fabric.machine(), fabric.edge_count(), flows.len());
-            run(fabric, flows, wires)
-        }
+        Fidelity::Flit => run(fabric, flows, FlitWires::new(fabric.machine(), flows.len())),
+        Fidelity::Message => run(fabric, flows, MessageWires::new(fabric.machine(), flows.len())),
     }
 }
 
-fn run(fabric: &dyn Fabric, flows: &[Flow], mut wires: impl Wires) -> Vec<Passage> {
-    let (mut queue, mut paths) = (Queue::default(), Paths::default());
+pub(super) fn run(fabric: &dyn Fabric, flows: &[Flow], mut wires: impl Wires) -> Vec<Passage> {
+    let mut paths = Paths::default();
     let mut passages = Vec::with_capacity(flows.len());
     let mut responses = Vec::with_capacity(flows.len());
     for (id, flow) in flows.iter().enumerate() {
@@ -86,17 +84,19 @@ fn run(fabric: &dyn Fabric, flows: &[Flow], mut wires: impl Wires) -> Vec<Passag
         passages.push(Passage { end_ps: flow.start_ps, contention_ps: 0 });
         if flow.transfer.bytes() > 0 {
             let load = Load::from(&flow.transfer);
-            wires.start(&mut queue, id as u32, path, load, sink, flow.start_ps);
+            wires.start(&paths, id as u32, path, load, sink, flow.start_ps);
         }
     }
-    while let Some(event) = queue.pop() {
-        debug_assert_eq!(event.kind, EventKind::Head);
-        let Notice { arrival, .. } = wires.event(&mut queue, &paths, event);
-        if let Some(arrival) = arrival {
-            let id = event.id as usize;
-            let end_ps = arrival.done_ps + responses[id];
-            passages[id] = Passage { end_ps, contention_ps: arrival.contention_ps };
+    loop {
+        match wires.run(&paths, Ps::MAX) {
+            Progress::Idle => return passages,
+            Progress::Paused => {}
+            Progress::Told(id, notice) => {
+                if let Some(arrival) = notice.arrival {
+                    let end_ps = arrival.done_ps + responses[id as usize];
+                    passages[id as usize] = Passage { end_ps, contention_ps: arrival.contention_ps };
+                }
+            }
         }
     }
-    passages
 }

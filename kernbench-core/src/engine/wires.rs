@@ -1,7 +1,6 @@
 //! The interface between what PEs do and how bytes move: the only place where fidelities differ.
 
 use super::fabric::{Path, Paths};
-use super::queue::{Event, Queue};
 use crate::ir::{PeId, Transfer};
 use crate::units::Ps;
 
@@ -45,10 +44,10 @@ pub(super) enum Sink {
     Pe,
 }
 
-/// What a wire event tells the PEs.
+/// What PEs must know of a transfer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Notice {
-    /// The last flit leaves its source then.
+    /// A message's last flit leaves its source then.
     pub left_ps: Option<Ps>,
     pub arrival: Option<Arrival>,
 }
@@ -62,12 +61,32 @@ pub(super) struct Arrival {
     pub contention_ps: Ps,
 }
 
+/// How far the wires have come.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Progress {
+    /// To something PEs must know of a transfer, by its id.
+    Told(u32, Notice),
+    /// Not to the end, but far enough to look around.
+    Paused,
+    /// To the end: nothing happens before the time given.
+    Idle,
+}
+
+/// How many things happen on the wires between two looks around.
+pub(super) const STRIDE: u32 = 4096;
+
 /// A model of how bytes move. Ids are those of rule 9: they order transfers that arrive together.
 /// A transfer has at least one byte, and an id at most one transfer in flight.
 pub(super) trait Wires {
-    /// Lets transfer `id` leave its source at `at`, which is now or later.
-    fn start(&mut self, queue: &mut Queue, id: u32, path: Path, load: Load, sink: Sink, at: Ps);
+    /// Lets transfer `id` leave its source at `at`, which is not before anything that has happened.
+    fn start(&mut self, paths: &Paths, id: u32, path: Path, load: Load, sink: Sink, at: Ps);
 
-    /// Handles an event of the model's own kind.
-    fn event(&mut self, queue: &mut Queue, paths: &Paths, event: Event) -> Notice;
+    /// Lets happen what happens before `until`.
+    fn run(&mut self, paths: &Paths, until: Ps) -> Progress;
+
+    /// Whether nothing will happen.
+    fn is_idle(&self) -> bool;
+
+    /// How many things have happened.
+    fn events(&self) -> u64;
 }

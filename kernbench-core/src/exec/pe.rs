@@ -1,5 +1,7 @@
 //! One PE: runs its ops in program order until it needs what is not there yet.
 
+mod composite;
+
 use super::Options;
 use super::dot::{Packing, dot_floats, dot_ints};
 use super::expr::{self, Evaluator};
@@ -151,6 +153,20 @@ impl<'p> Pe<'p> {
             OpKind::Dot { dst, a, b, a_t, b_t, accumulate } => {
                 self.dot(dst, (a, a_t), (b, b_t), accumulate);
             }
+            OpKind::Composite { composite } => {
+                let c = p.composite(composite);
+                if [c.a, c.b].iter().filter_map(|s| s.access()).any(|a| self.overlaps_pending(p.access(a))) {
+                    return Some(Status::Ready);
+                }
+                for access in [c.a, c.b].iter().filter_map(|s| s.access()) {
+                    self.check_load(p.access(access), store, launch, options);
+                }
+                self.composite(c, store);
+                if self.pending_bytes > PENDING_BYTES {
+                    self.next.0 += 1;
+                    return Some(Status::Ready);
+                }
+            }
             OpKind::Send { link, seq, src } => {
                 let payload = self.dense(src);
                 self.outbox.push((link, seq, payload));
@@ -162,7 +178,7 @@ impl<'p> Pe<'p> {
                 }
             }
             OpKind::Barrier { group } => return Some(Status::Meets(group)),
-            OpKind::RecvAsync { .. } | OpKind::Fence => {}
+            OpKind::RecvAsync { .. } | OpKind::Join { .. } | OpKind::Fence => {}
         }
         None
     }

@@ -27,6 +27,8 @@ ids! {
     TileId;
     /// A memory access of one PE.
     AccessId;
+    /// A composite GEMM of one PE.
+    CompositeId;
     /// A tensor of the context.
     TensorId;
     /// A source place with its chain of callers.

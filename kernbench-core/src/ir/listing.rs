@@ -66,6 +66,7 @@ impl Program {
             && a.edges == b.edges
             && a.tiles == b.tiles
             && a.steps == b.steps
+            && a.composites == b.composites
             && a.ops.iter().zip(&b.ops).all(ops)
             && a.accesses.len() == b.accesses.len()
             && a.accesses

@@ -3,6 +3,7 @@
 //! Invariant: nothing here knows time or data; the engine and the executor both read a program
 //! and never each other.
 
+mod composite;
 mod ids;
 mod listing;
 mod op;
@@ -10,6 +11,7 @@ mod program;
 mod site;
 mod text;
 
+pub use composite::*;
 pub use ids::*;
 pub use listing::{Alike, PeName, pe_names};
 pub use op::*;

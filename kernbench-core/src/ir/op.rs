@@ -1,6 +1,6 @@
 //! One operation, its operands and its edges.
 
-use super::{AccessId, LinkId, OpId, SiteId, TileId};
+use super::{AccessId, CompositeId, LinkId, OpId, SiteId, TileId};
 use crate::ty::{Axis, ElementType, Group, Scalar};
 
 /// An operation of one PE. Its edges end at `edge_end` in [`super::PeProgram::edges`]
@@ -35,6 +35,10 @@ pub enum OpKind {
     Reduce { dst: TileId, expr: Expr, reduction: Reduction, axis: Axis },
     /// Matrix product of `a` (transposed if `a_t`) and `b`, added to `dst` if `accumulate`.
     Dot { dst: TileId, a: TileId, b: TileId, a_t: bool, b_t: bool, accumulate: bool },
+    /// A composite GEMM; its parts are in [`super::PeProgram::composites`].
+    Composite { composite: CompositeId },
+    /// Completes a `Composite`; later ops of the PE start after it.
+    Join { composite: OpId },
     /// Hands a tile over as message number `seq` of a link.
     Send { link: LinkId, seq: u32, src: TileId },
     /// Takes message number `seq` of a link.
@@ -281,7 +285,7 @@ impl Engine {
 }
 
 impl OpKind {
-    /// What serves the op.
+    /// What serves the op; a composite is served by others too: see [`super::PeProgram::engines`].
     #[must_use]
     pub const fn engine(&self) -> Engine {
         match self {
@@ -290,15 +294,15 @@ impl OpKind {
             OpKind::Fill { .. } | OpKind::Arange { .. } | OpKind::Map { .. } | OpKind::Reduce { .. } => {
                 Engine::Math
             }
-            OpKind::Dot { .. } => Engine::Gemm,
+            OpKind::Dot { .. } | OpKind::Composite { .. } => Engine::Gemm,
             OpKind::Send { .. } | OpKind::Recv { .. } | OpKind::RecvAsync { .. } | OpKind::Wait { .. } => {
                 Engine::Ipcq
             }
-            OpKind::Fence | OpKind::Barrier { .. } => Engine::Sync,
+            OpKind::Join { .. } | OpKind::Fence | OpKind::Barrier { .. } => Engine::Sync,
         }
     }
 
-    /// The tile the op writes, if any. A `RecvAsync` writes nothing yet: its `Wait` does.
+    /// The tile the op writes, if its kind says so. A `RecvAsync` writes nothing yet: its `Wait` does.
     #[must_use]
     pub const fn dst(&self) -> Option<TileId> {
         match self {

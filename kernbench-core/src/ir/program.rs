@@ -1,7 +1,8 @@
 //! The op graph of one launch over all its PEs.
 
 use super::{
-    AccessId, Edge, Expr, LinkId, Op, OpId, OpKind, Operand, PeId, SiteId, Sites, Step, TensorId, TileId,
+    AccessId, Composite, CompositeId, Edge, Engine, Expr, LinkId, Op, OpId, OpKind, Operand, PeId, SiteId,
+    Sites, Step, TensorId, TileId,
 };
 use crate::ty::{Dir, ElementType};
 
@@ -41,10 +42,13 @@ pub struct PeProgram {
     pub tiles: Vec<Tile>,
     /// Steps of all expressions.
     pub steps: Vec<Step>,
-    /// One for each load and store.
+    /// One for each load and store, and for each operand and output of a composite in HBM and each
+    /// of its tiles.
     pub accesses: Vec<Access>,
     /// The parts of the accesses.
     pub transfers: Vec<Transfer>,
+    /// The composite GEMMs.
+    pub composites: Vec<Composite>,
     /// The most scratch bytes in use at once.
     pub peak_bytes: u32,
 }
@@ -150,6 +154,19 @@ impl Transfer {
         self.run_bytes as u64 * self.runs as u64
     }
 
+    /// Pages of `page_bytes` it touches; one that several runs in a row touch counts once.
+    #[must_use]
+    pub fn pages(&self, page_bytes: u64) -> u64 {
+        let (mut pages, mut newest, page) = (0, None, page_bytes.max(1));
+        for run in 0..u64::from(if self.run_bytes > 0 { self.runs } else { 0 }) {
+            let first = self.addr + run * u64::from(self.stride_bytes);
+            let (first, last) = (first / page, (first + u64::from(self.run_bytes) - 1) / page);
+            pages += last - first + u64::from(newest != Some(first));
+            newest = Some(last);
+        }
+        pages
+    }
+
     /// The ranges of elements it covers, row by row, of a tensor of `width` columns and elements of
     /// `size` bytes.
     pub fn elements(&self, width: u64, size: u64) -> impl Iterator<Item = std::ops::Range<u64>> + use<> {
@@ -216,6 +233,49 @@ impl PeProgram {
         &self.transfers[a.first as usize..(a.first + a.len) as usize]
     }
 
+    /// A composite by its id.
+    #[must_use]
+    pub fn composite(&self, composite: CompositeId) -> &Composite {
+        &self.composites[composite.at()]
+    }
+
+    /// The engines that serve an op, by discriminant. Several serve a composite, each in program order.
+    #[must_use]
+    pub fn engines(&self, kind: &OpKind) -> [bool; Engine::ALL.len()] {
+        let mut engines = [false; Engine::ALL.len()];
+        engines[kind.engine() as usize] = true;
+        if let OpKind::Composite { composite } = kind {
+            let c = self.composite(*composite);
+            engines[Engine::DmaRead as usize] = c.a.access().or(c.b.access()).is_some();
+            engines[Engine::DmaWrite as usize] = c.out.access().is_some();
+            engines[Engine::Math as usize] = !c.epilogue.is_empty();
+        }
+        engines
+    }
+
+    /// The accesses an op reads from HBM, each as a whole.
+    pub fn read_accesses(&self, kind: &OpKind) -> impl Iterator<Item = AccessId> + use<> {
+        let both = match kind {
+            OpKind::Load { access, .. } => [Some(*access), None],
+            OpKind::Composite { composite } => {
+                let c = self.composite(*composite);
+                [c.a, c.b].map(super::Place::access)
+            }
+            _ => [None, None],
+        };
+        both.into_iter().flatten()
+    }
+
+    /// The access an op writes to HBM, as a whole.
+    #[must_use]
+    pub fn written_access(&self, kind: &OpKind) -> Option<AccessId> {
+        match kind {
+            OpKind::Store { access, .. } => Some(*access),
+            OpKind::Composite { composite } => self.composite(*composite).out.access(),
+            _ => None,
+        }
+    }
+
     /// The tile an op writes; for a `Wait`, the tile of its receive.
     #[must_use]
     pub fn written(&self, kind: &OpKind) -> Option<TileId> {
@@ -224,6 +284,7 @@ impl PeProgram {
                 OpKind::RecvAsync { dst, .. } => Some(dst),
                 _ => None,
             },
+            OpKind::Composite { composite } => self.composite(*composite).dst(),
             other => other.dst(),
         }
     }
@@ -251,7 +312,22 @@ impl PeProgram {
                     f(*dst);
                 }
             }
+            OpKind::Composite { composite } => self.composite(*composite).for_each_read(f),
             _ => {}
+        }
+    }
+
+    /// M, K and N of a matrix product.
+    #[must_use]
+    pub fn mkn(&self, kind: &OpKind) -> Option<[u32; 3]> {
+        match kind {
+            OpKind::Composite { composite } => Some(self.composite(*composite).mkn),
+            OpKind::Dot { a, b, a_t, b_t, .. } => {
+                let ([r, c], [br, bc]) = (self.tile(*a).shape, self.tile(*b).shape);
+                let [m, k] = if *a_t { [c, r] } else { [r, c] };
+                Some([m, k, if *b_t { br } else { bc }])
+            }
+            _ => None,
         }
     }
 
@@ -264,6 +340,10 @@ impl PeProgram {
             | OpKind::Send { src: t, .. }
             | OpKind::Recv { dst: t, .. } => self.tile(*t).bytes(),
             OpKind::Wait { .. } => self.written(kind).map_or(0, |t| self.tile(t).bytes()),
+            OpKind::Composite { composite } => {
+                let c = self.composite(*composite);
+                c.read_bytes() + c.written_bytes()
+            }
             _ => 0,
         }
     }
@@ -285,6 +365,8 @@ impl PeProgram {
                 ElementType::I8 => "gemm_i8",
                 _ => "gemm_u8",
             },
+            OpKind::Composite { .. } => "composite_gemm",
+            OpKind::Join { .. } => "wait",
             OpKind::Send { .. } => "ipcq_copy",
             OpKind::Recv { .. } => "ipcq_recv",
             OpKind::RecvAsync { .. } => "ipcq_post",

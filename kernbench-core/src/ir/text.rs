@@ -1,6 +1,9 @@
 //! Ops, tiles, expressions and ranges as text, for listings, logs and messages.
 
-use super::{Access, Edge, EdgeKind, Expr, OpId, OpKind, Operand, PeProgram, Program, TileId};
+use super::{
+    Access, AccessId, Composite, Edge, EdgeKind, Expr, Level, OpId, OpKind, Operand, PeProgram, Place,
+    Program, TileId,
+};
 use crate::ty::{Axis, Group};
 use std::fmt::Write;
 
@@ -88,6 +91,10 @@ impl PeProgram {
         let tile = match kind {
             OpKind::Store { src, .. } | OpKind::Send { src, .. } => Some(*src),
             OpKind::RecvAsync { dst, .. } => Some(*dst),
+            OpKind::Composite { composite } => {
+                let c = self.composite(*composite);
+                return format!("{}[{}, {}]", c.out_ty, c.mkn[0], c.mkn[2]);
+            }
             other => self.written(other),
         };
         tile.map_or_else(String::new, |t| {
@@ -95,6 +102,26 @@ impl PeProgram {
             format!("{}[{}, {}]", t.ty, t.shape[0], t.shape[1])
         })
     }
+}
+
+/// `composite %0, w[0:64, 0:128] -> y[0:8, 0:128], bias %1 of each output tile`.
+fn composite_text(pe: &PeProgram, c: &Composite, range: impl Fn(AccessId) -> String) -> String {
+    let place = |place| match place {
+        Place::Hbm { access, .. } => range(access),
+        Place::Tcm { tile, transposed } => pe.tile_text(tile) + if transposed { ".t" } else { "" },
+    };
+    let mut text = format!("composite {}, {} -> {}", place(c.a), place(c.b), place(c.out));
+    for step in &c.epilogue {
+        let operand = match step.operand {
+            Operand::Tile(t) => format!(" {}", pe.tile_text(t)),
+            Operand::F32(x) => format!(" {x:?}"),
+            Operand::I32(x) => format!(" {x}"),
+            Operand::None | Operand::Step(_) => String::new(),
+        };
+        let of = if step.level == Level::Kernel { "the" } else { "each" };
+        let _ = write!(text, ", {}{operand} of {of} {}", step.fun.name(), step.level.name());
+    }
+    text
 }
 
 impl Program {
@@ -135,6 +162,8 @@ impl Program {
                 matrix(*b, *b_t),
                 into(*dst)
             ),
+            OpKind::Composite { composite } => composite_text(pe, pe.composite(*composite), range),
+            OpKind::Join { composite } => format!("wait {composite}"),
             OpKind::Send { link, seq, src } => {
                 format!("send {} #{seq}, {}", self.link(*link).dir, pe.tile_text(*src))
             }

@@ -1,7 +1,7 @@
 //! One record of the op log, and how it is serialised.
 
 use super::LaunchLog;
-use crate::engine::{OpTiming, gemm_mkn, pe_name};
+use crate::engine::{OpTiming, pe_name};
 use crate::ir::{Engine, Op, OpId, OpKind, PeId, PeProgram, Source};
 use crate::topology::Machine;
 use crate::ty::{Dir, ElementType};
@@ -74,7 +74,7 @@ impl<'a> Record<'a> {
         self.launch
     }
 
-    /// `dma_read`, `dma_write`, `gemm_f16`, `math`, `ipcq_copy`, `ipcq_recv`, `fence`, ..
+    /// `dma_read`, `dma_write`, `gemm_f16`, `composite_gemm`, `math`, `ipcq_copy`, `ipcq_recv`, `fence`, ..
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.program.op_name(self.op_kind())
@@ -117,19 +117,41 @@ impl<'a> Record<'a> {
         format!("{}.{node}", pe_name(self.machine, self.pe()))
     }
 
-    /// Bytes moved between memories or PEs; 0 for compute and sync.
+    /// Bytes moved between memories or PEs; 0 for compute on tiles and for sync.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.program.bytes_of(self.op_kind())
     }
 
-    /// Bytes of a load or store that are in another PE's slice.
+    /// Bytes read from HBM, and bytes written to it. A composite reads a tile that it uses again later
+    /// again, unless it still has it.
+    #[must_use]
+    pub fn hbm_bytes(&self) -> [u64; 2] {
+        match self.op_kind() {
+            OpKind::Load { .. } => [self.bytes(), 0],
+            OpKind::Store { .. } => [0, self.bytes()],
+            OpKind::Composite { composite } => {
+                let c = self.program.composite(*composite);
+                [c.read_bytes(), c.written_bytes()]
+            }
+            _ => [0, 0],
+        }
+    }
+
+    /// Bytes of HBM that are in another PE's slice.
     #[must_use]
     pub fn remote_bytes(&self) -> u64 {
+        let remote = |access| {
+            let transfers = self.program.transfers_of(access).iter();
+            transfers.filter(|t| t.home != self.pe()).map(crate::ir::Transfer::bytes).sum::<u64>()
+        };
         match self.op_kind() {
-            OpKind::Load { access, .. } | OpKind::Store { access, .. } => {
-                let transfers = self.program.transfers_of(*access).iter();
-                transfers.filter(|t| t.home != self.pe()).map(crate::ir::Transfer::bytes).sum()
+            OpKind::Load { access, .. } | OpKind::Store { access, .. } => remote(*access),
+            OpKind::Composite { composite } => {
+                let c = self.program.composite(*composite);
+                let reads = (0..c.steps()).flat_map(|s| [c.read(0, s), c.read(1, s)]);
+                let writes = (0..c.output_tiles()).map(|o| c.write(o));
+                reads.chain(writes).flatten().map(remote).sum()
             }
             _ => 0,
         }
@@ -141,6 +163,10 @@ impl<'a> Record<'a> {
         let tile = match self.op_kind() {
             OpKind::Store { src, .. } | OpKind::Send { src, .. } => Some(*src),
             OpKind::RecvAsync { dst, .. } => Some(*dst),
+            OpKind::Composite { composite } => {
+                let [m, _, n] = self.program.composite(*composite).mkn;
+                return Some([m, n]);
+            }
             kind => self.program.written(kind),
         };
         tile.map(|t| self.program.tile(t).shape)
@@ -149,7 +175,7 @@ impl<'a> Record<'a> {
     /// M, K and N of a matrix product.
     #[must_use]
     pub fn mkn(&self) -> Option<[u32; 3]> {
-        gemm_mkn(self.program, self.op_kind())
+        self.program.mkn(self.op_kind())
     }
 
     /// The element type of a matrix product's operands.
@@ -157,6 +183,7 @@ impl<'a> Record<'a> {
     pub fn gemm_type(&self) -> Option<ElementType> {
         match self.op_kind() {
             OpKind::Dot { a, .. } => Some(self.program.tile(*a).ty),
+            OpKind::Composite { composite } => Some(self.program.composite(*composite).ty),
             _ => None,
         }
     }
@@ -181,12 +208,13 @@ impl<'a> Record<'a> {
         Some(self.log.program.link(link).dir)
     }
 
-    /// The memory it works on: `hbm` for loads and stores, that of the slots for messages, `tcm` for
-    /// compute.
+    /// The memory it works on: `hbm` for loads and stores, and composites that read or write it; that of
+    /// the slots for messages; `tcm` for other compute.
     #[must_use]
     pub fn space(&self) -> Option<&'static str> {
         match self.kind() {
             Kind::Memory => Some("hbm"),
+            Kind::Gemm if self.bytes() > 0 => Some("hbm"),
             Kind::Gemm | Kind::Math => Some("tcm"),
             Kind::Ipcq => Some(["tcm", "sram", "hbm"][self.log.slots as usize]),
             Kind::Sync => None,

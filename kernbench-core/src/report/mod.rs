@@ -122,15 +122,12 @@ impl Report {
         let (mut bytes, mut waits, mut flop, mut peak) = (Bytes::default(), Waits::default(), 0, None);
         for record in log.launch(launch) {
             *ops.entry(record.name()).or_default() += 1;
-            let moved = record.bytes();
-            match record.name() {
-                "dma_read" => bytes.hbm_read += moved,
-                "dma_write" => bytes.hbm_write += moved,
-                "ipcq_copy" => {
-                    bytes.ipcq += moved;
-                    *messages.entry(record.direction().map_or("", Dir::name)).or_default() += 1;
-                }
-                _ => {}
+            let [read, written] = record.hbm_bytes();
+            bytes.hbm_read += read;
+            bytes.hbm_write += written;
+            if record.name() == "ipcq_copy" {
+                bytes.ipcq += record.bytes();
+                *messages.entry(record.direction().map_or("", Dir::name)).or_default() += 1;
             }
             bytes.remote += record.remote_bytes();
             flop += record.flop();

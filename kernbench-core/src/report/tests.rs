@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::tests::build::Build;
+use crate::engine::tests::composites::mixed;
 use crate::engine::tests::fake::Line;
 use crate::engine::tests::laws::random;
 use crate::engine::tests::{options, run_with};
@@ -64,6 +65,27 @@ fn the_parts_of_the_path_join_and_sum_to_the_makespan() {
 }
 
 #[test]
+fn a_path_through_composites_has_no_gap_either() {
+    for seed in 0..60 {
+        let line = Line::new(1, 2);
+        let mut options = Options { start_ps: 500, ..options(&line) };
+        if seed % 3 == 0 {
+            options.issue = IssueMode::Blocking;
+        }
+        let log = log(&line, mixed(seed), &options);
+        let launch = &log.launches[0];
+        let path = critical_path(&line.machine, &launch.program, &launch.timing, launch.issue);
+        assert_eq!(path.first().map(|s| s.start_ps), Some(500));
+        assert_eq!(path.last().map(|s| s.end_ps), Some(launch.timing.end_ps));
+        assert!(path.windows(2).all(|w| w[0].end_ps == w[1].start_ps));
+        let report = Report::of(&log, 0);
+        assert_eq!(report.time.iter().map(|r| r.ps).sum::<Ps>(), report.makespan_ps);
+        assert!(report.hbm.share_ppm() <= 1_000_000 && report.gemm.share_ppm() <= 1_000_000);
+        assert!(report.engines.iter().all(|e| e.share_ppm <= 1_000_000));
+    }
+}
+
+#[test]
 fn time_goes_to_lines_and_to_waits() {
     let line = Line::new(1, 2);
     let mut b = Build::new(2);
@@ -101,9 +123,7 @@ fn time_goes_to_lines_and_to_waits() {
      1877 ps   6571 ppm x1 credit ipcq_copy _ kernel.rs:7
      1877 ps   6571 ppm x1 credit ipcq_copy _ kernel.rs:8
     ");
-    assert_snapshot!(serde_json::to_string(&Report { time: vec![], ..report }).unwrap_or_default(), @r#"
-    {"name":"test","kernel":"by_hand","fidelity":"message","issue":"dataflow","pes":2,"makespan_ps":285607,"ops":{"barrier":2,"dma_read":3,"fence":1,"gemm_f16":1,"ipcq_copy":3,"ipcq_recv":3,"math":1},"messages":{"E":3},"bytes":{"hbm_read":16384,"hbm_write":0,"ipcq":12288,"remote":4096},"hbm":{"per_us":57365,"peak_per_us":512000},"flop":131072,"gemm":{"per_us":458924,"peak_per_us":16000000},"engines":[{"engine":"dma_read","busy_ps":108140,"share_ppm":189316},{"engine":"dma_write","busy_ps":0,"share_ppm":0},{"engine":"math","busy_ps":40000,"share_ppm":70026},{"engine":"gemm","busy_ps":40384,"share_ppm":70698},{"engine":"ipcq","busy_ps":36279,"share_ppm":63512},{"engine":"sync","busy_ps":0,"share_ppm":0}],"waits":{"credit_ps":88000,"message_ps":236328,"contention_ps":0,"engine_ps":482254},"time":[]}
-    "#);
+    assert_snapshot!(serde_json::to_string(&Report { time: vec![], ..report }).unwrap_or_default(), @r#"{"name":"test","kernel":"by_hand","fidelity":"flit","issue":"dataflow","pes":2,"makespan_ps":285607,"ops":{"barrier":2,"dma_read":3,"fence":1,"gemm_f16":1,"ipcq_copy":3,"ipcq_recv":3,"math":1},"messages":{"E":3},"bytes":{"hbm_read":16384,"hbm_write":0,"ipcq":12288,"remote":4096},"hbm":{"per_us":57365,"peak_per_us":512000},"flop":131072,"gemm":{"per_us":458924,"peak_per_us":16000000},"engines":[{"engine":"dma_read","busy_ps":108140,"share_ppm":189316},{"engine":"dma_write","busy_ps":0,"share_ppm":0},{"engine":"math","busy_ps":40000,"share_ppm":70026},{"engine":"gemm","busy_ps":40384,"share_ppm":70698},{"engine":"ipcq","busy_ps":36279,"share_ppm":63512},{"engine":"sync","busy_ps":0,"share_ppm":0}],"waits":{"credit_ps":88000,"message_ps":236328,"contention_ps":0,"engine_ps":482254},"time":[]}"#);
 }
 
 #[test]

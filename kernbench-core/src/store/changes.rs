@@ -1,7 +1,7 @@
 //! Changes of versions that move no values.
 
 use super::Store;
-use crate::ir::{AccessId, OpId, OpKind, PeId, PeProgram, Program, TensorId};
+use crate::ir::{AccessId, OpId, PeId, PeProgram, Program, TensorId};
 use std::ops::Range;
 
 impl Store {
@@ -30,7 +30,7 @@ impl Store {
     pub fn commit(&mut self, program: &Program, launch: u32) {
         for pe in &program.pes {
             for (i, op) in pe.ops.iter().enumerate() {
-                if let OpKind::Store { access, .. } = op.kind {
+                if let Some(access) = pe.written_access(&op.kind) {
                     self.note_store(pe, access, OpId(i as u32), launch);
                 }
             }
@@ -60,7 +60,7 @@ impl Store {
     pub fn forget(&mut self, program: &Program) {
         for pe in &program.pes {
             for op in &pe.ops {
-                let OpKind::Store { access, .. } = op.kind else { continue };
+                let Some(access) = pe.written_access(&op.kind) else { continue };
                 let access = pe.access(access);
                 let Some(t) = self.get_mut(access.tensor) else { continue };
                 let poison = super::poison_byte(t.ty);

@@ -298,12 +298,15 @@ impl<'s> At<'s> {
     }
 
     pub fn wait<R>(self, pending: Pending<'_, R>) -> R {
-        if let Some(recv) = pending.op {
+        if let Some(begun) = pending.op {
             self.rec().with(self.source, |s, site| {
-                let wait = s.push(OpKind::Wait { recv }, site);
-                // The tile is first written here, not where the receive was registered.
-                if let OpKind::RecvAsync { dst, .. } = s.program.ops[recv.at()].kind {
-                    s.program.tiles[dst.at()].def = wait;
+                match s.program.ops[begun.at()].kind {
+                    OpKind::RecvAsync { dst, .. } => {
+                        let wait = s.push(OpKind::Wait { recv: begun }, site);
+                        // The tile is first written here, not where the receive was registered.
+                        s.program.tiles[dst.at()].def = wait;
+                    }
+                    _ => _ = s.push(OpKind::Join { composite: begun }, site),
                 }
             });
         }

@@ -5,8 +5,9 @@ use super::recorder::State;
 use crate::ir::{Edge, EdgeKind, Engine, OpId, OpKind, PeProgram, Tile};
 
 const NONE: u32 = u32::MAX;
-/// Engines that touch tiles: both DMA channels, MATH, GEMM, IPCQ.
-const ENGINES: usize = 5;
+/// Engines that touch tiles: both DMA channels, MATH, GEMM, IPCQ; and composites, which several serve.
+const ENGINES: usize = 6;
+const COMPOSITE: usize = 5;
 
 /// Gives tiles their addresses and ops their edges; files a diagnostic if the scratch is too small.
 /// `tcm_bytes` is what there is for scratch at most.
@@ -40,7 +41,7 @@ struct Builder {
     /// Where the edges of the current op begin, and its engine.
     first: usize,
     engine: usize,
-    engines: Vec<Engine>,
+    engines: Vec<usize>,
 }
 
 /// Adds data, anti and fence edges in one pass in program order.
@@ -54,23 +55,30 @@ fn add_edges(program: &mut PeProgram) {
         engines: Vec::with_capacity(ops.len()),
     };
     let mut last = [NONE; 6];
+    let mut last_composite = NONE;
     // The fence, barrier or wait after which the next op of each engine has to start.
     let mut fences = [NONE; 6];
     for i in 0..ops.len() {
         let me = i as u32;
         let kind = &ops[i].kind;
-        let engine = kind.engine();
+        let served_by = program.engines(kind);
         b.first = b.edges.len();
-        b.engine = engine as usize;
-        b.engines.push(engine);
-        let fence = std::mem::replace(&mut fences[engine as usize], NONE);
-        b.edge(EdgeKind::Fence, fence);
+        b.engine = if matches!(kind, OpKind::Composite { .. }) { COMPOSITE } else { kind.engine() as usize };
+        b.engines.push(b.engine);
+        for (fence, _) in fences.iter_mut().zip(served_by).filter(|(_, serves)| *serves) {
+            b.edge(EdgeKind::Fence, std::mem::replace(fence, NONE));
+        }
         program.for_each_read(kind, |t| b.read(me, &program.tiles[t.at()]));
         let written = match kind {
             OpKind::Wait { recv } => match ops[recv.at()].kind {
                 OpKind::RecvAsync { dst, .. } => Some(dst),
                 _ => None,
             },
+            OpKind::Composite { composite } => {
+                let c = program.composite(*composite);
+                b.write(me, &program.tiles[c.workspace.at()]);
+                c.dst()
+            }
             other => other.dst(),
         };
         if let Some(t) = written {
@@ -78,7 +86,7 @@ fn add_edges(program: &mut PeProgram) {
         }
         match kind {
             OpKind::Fence | OpKind::Barrier { .. } => {
-                for op in last {
+                for op in last.into_iter().chain([last_composite]) {
                     b.edge(EdgeKind::Fence, op);
                 }
                 fences = [me; 6];
@@ -88,9 +96,20 @@ fn add_edges(program: &mut PeProgram) {
                 fences = [me; 6];
                 fences[Engine::Ipcq as usize] = NONE;
             }
+            OpKind::Join { composite } => {
+                b.edge(EdgeKind::Fence, composite.0);
+                fences = [me; 6];
+                fences[Engine::Sync as usize] = NONE;
+            }
             _ => {}
         }
-        last[engine as usize] = me;
+        if b.engine == COMPOSITE {
+            // Ops behind it on its engines may end before it does.
+            last_composite = me;
+        }
+        for (last, _) in last.iter_mut().zip(served_by).filter(|(_, serves)| *serves) {
+            *last = me;
+        }
         b.edges[b.first..].sort_unstable_by_key(|e| e.op());
         ops[i].edge_end = b.edges.len() as u32;
     }
@@ -117,8 +136,9 @@ impl Builder {
 
     #[inline]
     fn anti(&mut self, me: u32, op: u32) {
-        // An engine serves its ops in order: no edge is needed between two of the same.
-        if op != NONE && op != me && self.engines[op as usize] as usize != self.engine {
+        // An engine serves its ops in order: no edge is needed between two of the same. Composites
+        // overlap each other.
+        if op != NONE && op != me && (self.engines[op as usize] != self.engine || self.engine == COMPOSITE) {
             self.edge(EdgeKind::Anti, op);
         }
     }

@@ -4,6 +4,7 @@
 //! `tl::name(..)` appends a typed op to that PE's program. Loops, branches and helpers are plain Rust.
 
 mod access;
+mod composite;
 mod expr;
 mod findings;
 #[allow(missing_docs)] // Their documentation is on the twins that users see in `tl`.
@@ -20,6 +21,8 @@ mod tile;
 mod turns;
 mod view;
 
+pub use crate::ir::Level;
+pub use composite::{Factor, Gemm, GemmInput, GemmOutput, Side, StoredAs};
 pub use expr::{Expr, Operand};
 pub use launch::{Grid, Launch, Newest, TensorState};
 pub use recorder::Recorder;

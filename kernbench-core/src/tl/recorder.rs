@@ -68,6 +68,7 @@ impl Recorder {
                 steps: Vec::with_capacity(like.steps.len()),
                 accesses: Vec::with_capacity(like.accesses.len()),
                 transfers: Vec::with_capacity(like.transfers.len()),
+                composites: Vec::with_capacity(like.composites.len()),
                 ..PeProgram::default()
             };
         }

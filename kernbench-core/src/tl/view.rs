@@ -117,6 +117,12 @@ impl Raw {
         }
     }
 
+    /// The rectangle of `shape` from row `row`, column `col` on, which lies inside.
+    pub(crate) fn part(self, [row, col]: [u32; 2], shape: [u32; 2]) -> Raw {
+        let offset = self.offset + u64::from(row) * u64::from(self.stride) + u64::from(col);
+        Raw { shape, offset, ..self }
+    }
+
     fn with(self, window: Result<Window, Mistake>) -> Raw {
         match window {
             _ if self.mistake.is_some() => self,

@@ -67,7 +67,6 @@ pub(super) struct Overheads {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extras {
     pub poll_ps: Ps,
-    pub page_bytes: u64,
 }
 
 /// One directed edge that differs from its class.
@@ -132,6 +131,7 @@ fn assemble(
         ucie_policy: cube.policy,
         hbm: cube.hbm,
         tcm: pe.tcm,
+        mmu: pe.mmu,
         sram_bytes: cube.sram_bytes,
         gemm: pe.gemm,
         math: pe.math,
@@ -170,7 +170,7 @@ fn assemble(
         conn: cube.conn_ps,
         m_cpu: cube.m_cpu_ps,
         sram: cube.sram_ps,
-        mmu: pe.mmu_ps,
+        mmu: pe.mmu.overhead_ps,
     };
     Config { machine, layout, wires, overheads, extras: pe.extras, overrides, missing: cube.missing }
 }

@@ -24,6 +24,8 @@ pub struct Machine {
     pub hbm: Hbm,
     /// The scratch memory of one PE.
     pub tcm: Tcm,
+    /// What translates the addresses of DMA transfers.
+    pub mmu: Mmu,
     /// SRAM bytes of a cube.
     pub sram_bytes: u64,
     /// The matrix engine.
@@ -68,6 +70,15 @@ pub struct Tcm {
     pub bytes: u64,
     pub read: Rate,
     pub write: Rate,
+}
+
+/// The address translation of a PE: a DMA transfer waits for each page it touches, one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mmu {
+    /// Time for one page.
+    pub overhead_ps: Ps,
+    /// Bytes of a page.
+    pub page_bytes: u64,
 }
 
 /// The matrix engine of a PE.

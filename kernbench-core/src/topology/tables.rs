@@ -144,7 +144,7 @@ impl Topology {
     /// Bytes of a page of a PE's MMU.
     #[must_use]
     pub const fn page_bytes(&self) -> u64 {
-        self.extras.page_bytes
+        self.machine.mmu.page_bytes
     }
 
     /// How many nodes.

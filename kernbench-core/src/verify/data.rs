@@ -2,7 +2,7 @@
 
 use super::{Facts, and_more, label, pe_text};
 use crate::diag::Diagnostic;
-use crate::ir::{Access, OpKind, PeId, Program, SiteId, TensorId};
+use crate::ir::{Access, PeId, Program, SiteId, TensorId};
 use rangemap::RangeSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -19,7 +19,7 @@ pub(super) fn check(program: &Program, facts: &Facts<'_>) -> Vec<Diagnostic> {
     let mut writes: BTreeMap<TensorId, Vec<Write>> = BTreeMap::new();
     for pe in &program.pes {
         for op in &pe.ops {
-            if let OpKind::Store { access, .. } = op.kind {
+            if let Some(access) = pe.written_access(&op.kind) {
                 let access = pe.access(access);
                 let of = writes.entry(access.tensor).or_default();
                 of.extend(access.runs().map(|r| Write {
@@ -60,57 +60,58 @@ fn check_reads(
     let mut sets: BTreeMap<(TensorId, Option<PeId>), RangeSet<u64>> = BTreeMap::new();
     for pe in &program.pes {
         for op in &pe.ops {
-            let OpKind::Load { access, .. } = op.kind else { continue };
-            let access = pe.access(access);
-            let id = access.tensor;
-            let tensor = &program.tensors[id.at()];
-            let elements = tensor.shape[0] as u64 * tensor.shape[1] as u64;
-            let replicated = (facts.replicated)(id);
-            let of = writes.get(&id).map_or(&[][..], Vec::as_slice);
-            if replicated && let Some(other) = stale(of, access, pe.pe) {
-                if is_new("KB0210", op.site, pe.pe, found.len()) {
+            for access in pe.read_accesses(&op.kind) {
+                let access = pe.access(access);
+                let id = access.tensor;
+                let tensor = &program.tensors[id.at()];
+                let elements = tensor.shape[0] as u64 * tensor.shape[1] as u64;
+                let replicated = (facts.replicated)(id);
+                let of = writes.get(&id).map_or(&[][..], Vec::as_slice);
+                if replicated && let Some(other) = stale(of, access, pe.pe) {
+                    if is_new("KB0210", op.site, pe.pe, found.len()) {
+                        let d = Diagnostic::error(
+                            "KB0210",
+                            format!(
+                                "{} reads `{}`, which {} writes in the same launch: its own replica is stale",
+                                pe_text(facts, pe.pe),
+                                program.access_text(access),
+                                pe_text(facts, other.pe)
+                            ),
+                        )
+                        .help("send the values with `tl::send`, or read them in a later launch");
+                        let d = label(program, d, op.site, "is loaded here");
+                        found.push(label(program, d, other.site, "is stored here"));
+                    }
+                    continue;
+                }
+                if *whole.entry(id).or_insert_with(|| (facts.written)(id, 0..elements)) {
+                    continue;
+                }
+                let own = replicated.then_some(pe.pe);
+                let set = sets.entry((id, own)).or_insert_with(|| {
+                    let mine = of.iter().filter(|w| own.is_none_or(|pe| w.pe == pe) && w.start < w.end);
+                    mine.map(|w| w.start..w.end).collect()
+                });
+                let missing: Option<Range<u64>> =
+                    access.runs().find_map(|r| set.gaps(&r).find(|gap| !(facts.written)(id, gap.clone())));
+                if let Some(gap) = missing
+                    && is_new("KB0205", op.site, pe.pe, found.len())
+                {
+                    let width = tensor.shape[1].max(1) as u64;
                     let d = Diagnostic::error(
-                        "KB0210",
+                        "KB0205",
                         format!(
-                            "{} reads `{}`, which {} writes in the same launch: its own replica is stale",
+                            "{} reads `{}`, but nobody has written `{}` from row {}, column {} on",
                             pe_text(facts, pe.pe),
                             program.access_text(access),
-                            pe_text(facts, other.pe)
+                            tensor.name,
+                            gap.start / width,
+                            gap.start % width
                         ),
                     )
-                    .help("send the values with `tl::send`, or read them in a later launch");
-                    let d = label(program, d, op.site, "is loaded here");
-                    found.push(label(program, d, other.site, "is stored here"));
+                    .help("fill the tensor with `from_array` or `zeros`, or store to it before the load");
+                    found.push(label(program, d, op.site, "is loaded here"));
                 }
-                continue;
-            }
-            if *whole.entry(id).or_insert_with(|| (facts.written)(id, 0..elements)) {
-                continue;
-            }
-            let own = replicated.then_some(pe.pe);
-            let set = sets.entry((id, own)).or_insert_with(|| {
-                let mine = of.iter().filter(|w| own.is_none_or(|pe| w.pe == pe) && w.start < w.end);
-                mine.map(|w| w.start..w.end).collect()
-            });
-            let missing: Option<Range<u64>> =
-                access.runs().find_map(|r| set.gaps(&r).find(|gap| !(facts.written)(id, gap.clone())));
-            if let Some(gap) = missing
-                && is_new("KB0205", op.site, pe.pe, found.len())
-            {
-                let width = tensor.shape[1].max(1) as u64;
-                let d = Diagnostic::error(
-                    "KB0205",
-                    format!(
-                        "{} reads `{}`, but nobody has written `{}` from row {}, column {} on",
-                        pe_text(facts, pe.pe),
-                        program.access_text(access),
-                        tensor.name,
-                        gap.start / width,
-                        gap.start % width
-                    ),
-                )
-                .help("fill the tensor with `from_array` or `zeros`, or store to it before the load");
-                found.push(label(program, d, op.site, "is loaded here"));
             }
         }
     }

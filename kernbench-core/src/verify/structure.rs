@@ -3,7 +3,9 @@
 
 use super::{Facts, pe_text};
 use crate::diag::Diagnostic;
-use crate::ir::{Expr, Op, OpId, OpKind, Operand, PeProgram, Program, Reduction, TileId};
+use crate::ir::{
+    AccessId, Composite, Expr, Op, OpId, OpKind, Operand, PeProgram, Place, Program, Reduction, TileId,
+};
 use crate::ty::{Axis, ElementType};
 
 pub(super) fn check(program: &Program, facts: &Facts<'_>) -> Vec<Diagnostic> {
@@ -97,6 +99,32 @@ fn check_indices(program: &Program, pe: &PeProgram, kind: &OpKind) -> Option<&'s
         OpKind::Fill { dst, .. } | OpKind::Arange { dst, .. } => tile(dst),
         OpKind::Map { dst, expr: e } | OpKind::Reduce { dst, expr: e, .. } => tile(dst).or_else(|| expr(e)),
         OpKind::Dot { dst, a, b, .. } => tile(dst).or(tile(a)).or(tile(b)),
+        OpKind::Composite { composite } => {
+            let Some(c) = pe.composites.get(composite.at()) else {
+                return Some("its composite does not exist");
+            };
+            let (tiles, last) = (c.tiles(), |counts: [u32; 2]| counts[0] * counts[1]);
+            let sides = [
+                (c.a, last([tiles[0], tiles[1]])),
+                (c.b, last([tiles[1], tiles[2]])),
+                (c.out, last([tiles[0], tiles[2]])),
+            ];
+            let place = |(place, count)| match place {
+                Place::Hbm { access: all, tiles } => {
+                    access(&all).or_else(|| (0..count).find_map(|i| access(&AccessId(tiles.0 + i))))
+                }
+                Place::Tcm { tile: t, .. } => tile(&t),
+            };
+            let steps = c.epilogue.iter().find_map(|s| match s.operand {
+                Operand::Tile(t) => tile(&t),
+                _ => None,
+            });
+            sides.into_iter().find_map(place).or(steps).or_else(|| tile(&c.workspace))
+        }
+        OpKind::Join { composite } => {
+            let begun = matches!(pe.ops.get(composite.at()).map(|o| &o.kind), Some(OpKind::Composite { .. }));
+            (!begun).then_some("it waits for no composite")
+        }
         OpKind::Send { link: l, src: t, .. }
         | OpKind::Recv { link: l, dst: t, .. }
         | OpKind::RecvAsync { link: l, dst: t, .. } => link(l).or(tile(t)),
@@ -123,6 +151,7 @@ fn check_shapes(pe: &PeProgram, kind: &OpKind) -> Wrong {
             }
             None
         }
+        OpKind::Composite { composite } => check_composite(pe, pe.composite(*composite)),
         OpKind::Load { access, dst: t } | OpKind::Store { access, src: t } => {
             let of = pe.access(*access).shape;
             (of != shape(t))
@@ -145,6 +174,31 @@ fn check_shapes(pe: &PeProgram, kind: &OpKind) -> Wrong {
         }
         _ => None,
     }
+}
+
+/// Operands, output and the tiles of the epilogue have the shapes that M, K and N say.
+fn check_composite(pe: &PeProgram, c: &Composite) -> Wrong {
+    let [m, k, n] = c.mkn;
+    let shape = |place| match place {
+        Place::Hbm { access, .. } => pe.access(access).shape,
+        Place::Tcm { tile, transposed } => match pe.tile(tile).shape {
+            [rows, cols] if transposed => [cols, rows],
+            shape => shape,
+        },
+    };
+    let sides = [shape(c.a), shape(c.b), shape(c.out)];
+    if sides != [[m, k], [k, n], [m, n]] {
+        let [a, b, out] = sides;
+        return Some(("KB0208", format!("a composite of {a:?} and {b:?} into shape {out:?}")));
+    }
+    c.epilogue.iter().find_map(|s| {
+        let Operand::Tile(t) = s.operand else { return None };
+        let (have, want) = (pe.tile(t).shape, c.operand_shape(s.level));
+        let fits = have.iter().zip(want).all(|(&x, y)| x == y || x == 1);
+        let name = s.fun.name();
+        (!fits)
+            .then(|| ("KB0208", format!("a {name} of shape {have:?}, which does not broadcast to {want:?}")))
+    })
 }
 
 fn root_shape(pe: &PeProgram, expr: &Expr) -> [u32; 2] {

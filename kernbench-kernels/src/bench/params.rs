@@ -135,6 +135,16 @@ impl Params {
         }
     }
 
+    /// One of some words, each with its meaning.
+    ///
+    /// # Errors
+    /// The value is none of them.
+    pub fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> Result<T, Failure> {
+        let found = choices.iter().find(|(word, _)| *word == self.text(key));
+        let words = || choices.iter().map(|(word, _)| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+        found.map(|(_, meaning)| *meaning).ok_or_else(|| self.malformed(key, &format!("one of {}", words())))
+    }
+
     fn malformed(&self, key: &str, want: &str) -> Failure {
         Diagnostic::error("KB0621", format!("`{key}={}`: {want} is expected", self.text(key)))
             .help(format!("write `--set {key}=VALUE` with {want}"))

@@ -76,8 +76,10 @@ impl On<'_> {
         p.for_each_read(&kind, |t| edges.extend(writers(t, p).map(|o| Edge::new(EdgeKind::Data, o))));
         let whole = matches!(kind, OpKind::Fence | OpKind::Barrier { .. });
         for (i, o) in p.ops.iter().enumerate() {
-            let fence =
-                matches!(o.kind, OpKind::Fence | OpKind::Barrier { .. } | OpKind::Wait { .. }) || whole;
+            let fence = matches!(
+                o.kind,
+                OpKind::Fence | OpKind::Barrier { .. } | OpKind::Wait { .. } | OpKind::Join { .. }
+            ) || whole;
             if fence {
                 edges.push(Edge::new(EdgeKind::Fence, OpId(i as u32)));
             }
@@ -164,6 +166,57 @@ impl On<'_> {
         let dst = self.tile(shape, ElementType::F32);
         self.op(name, OpKind::Dot { dst, a, b, a_t: false, b_t: false, accumulate: false });
         dst
+    }
+
+    /// A composite of f16 operands: each place is the home of a view, its tiles one after another, or a
+    /// tile. The output is f16.
+    pub fn composite(
+        &mut self,
+        name: &'static str,
+        mkn: [u32; 3],
+        places: [Result<u32, TileId>; 3],
+        epilogue: &[EpilogueStep],
+    ) -> OpId {
+        let workspace = self.tile([1, 0], ElementType::U8);
+        let nowhere = Place::Tcm { tile: workspace, transposed: false };
+        let mut c = Composite {
+            a: nowhere,
+            b: nowhere,
+            out: nowhere,
+            ty: ElementType::F16,
+            out_ty: ElementType::F16,
+            mkn,
+            tile: [32, 64, 32],
+            epilogue: epilogue.to_vec(),
+            workspace,
+        };
+        let counts = c.tiles();
+        let mut side = |place, [i, j]: [usize; 2]| match place {
+            Err(tile) => Place::Tcm { tile, transposed: false },
+            Ok(home) => {
+                let access = self.access(home, 0, mkn[j] * 2, mkn[i], mkn[j] * 2);
+                let tiles = AccessId(access.0 + 1);
+                for (row, col) in (0..counts[i]).flat_map(|r| (0..counts[j]).map(move |c| (r, c))) {
+                    let bytes = c.extent(i, row) * c.extent(j, col) * 2;
+                    self.access(home, u64::from(row * counts[j] + col) * 4096, bytes, 1, 0);
+                }
+                Place::Hbm { access, tiles }
+            }
+        };
+        let sides = [side(places[0], [0, 1]), side(places[1], [1, 2]), side(places[2], [0, 2])];
+        [c.a, c.b, c.out] = sides;
+        let p = self.program();
+        p.composites.push(c);
+        let composite = CompositeId(p.composites.len() as u32 - 1);
+        self.op(name, OpKind::Composite { composite })
+    }
+
+    pub fn join(&mut self, composite: OpId) -> OpId {
+        let op = self.op("", OpKind::Join { composite });
+        let p = self.program();
+        p.edges.push(Edge::new(EdgeKind::Fence, composite));
+        p.ops[op.at()].edge_end += 1;
+        op
     }
 
     fn link(&self, send: bool, dir: Dir) -> LinkId {

@@ -33,6 +33,7 @@ pub(crate) fn machine(cubes: u32, pes: u32) -> Machine {
         ucie_policy: UciePolicy::First,
         hbm: Hbm { slice_bytes: 6 << 30, channels: 8, burst_ps: ns(8.0) },
         tcm: Tcm { bytes: 16 << 20, read: Rate::gbs(512.0), write: Rate::gbs(512.0) },
+        mmu: Mmu { overhead_ps: 0, page_bytes: 2 << 20 },
         sram_bytes: 32 << 20,
         gemm: Gemm {
             tile: [32, 64, 32],
@@ -109,9 +110,6 @@ impl Fabric for Line {
     fn machine(&self) -> &Machine {
         &self.machine
     }
-    fn edge_count(&self) -> usize {
-        self.wires.len()
-    }
     fn wire(&self, edge: EdgeId) -> &Wire {
         &self.wires[edge.0 as usize]
     }
@@ -121,6 +119,9 @@ impl Fabric for Line {
             n if n % 3 == 1 => ns(2.0),
             _ => 0,
         }
+    }
+    fn follows(&self, _: EdgeId) -> bool {
+        false
     }
     fn gathers(&self, _: NodeId) -> bool {
         false

@@ -68,7 +68,7 @@ fn an_op_takes_at_least_its_work_and_starts_after_its_edges() {
                 let least = match &op.kind {
                     OpKind::Load { .. } | OpKind::Store { .. } => pe.bytes_of(&op.kind) * 1000 / 256,
                     kind @ OpKind::Dot { a, .. } => {
-                        let [m, k, n] = gemm_mkn(pe, kind).unwrap_or_default().map(u64::from);
+                        let [m, k, n] = pe.mkn(kind).unwrap_or_default().map(u64::from);
                         line.machine.gemm.rate(pe.tile(*a).ty).time(2 * m * k * n)
                     }
                     _ => 0,
@@ -111,8 +111,9 @@ fn the_order_in_which_pes_begin_does_not_show() {
         let program = random(seed, 6);
         let options = options(&line);
         let run = |order: [usize; 6]| {
-            let wires = MessageWires::new(&line.machine, line.edge_count(), program.op_count());
-            let mut sim = Simulation::new(&line, &program, &options, wires);
+            let ids = Ids::new(&program);
+            let wires = FlitWires::new(&line.machine, ids.len());
+            let mut sim = Simulation::new(&line, &program, &options, ids, wires);
             order.into_iter().for_each(|p| sim.begin(p));
             sim.drain().unwrap_or_else(|s| panic!("{s}"))
         };

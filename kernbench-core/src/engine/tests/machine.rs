@@ -1,4 +1,4 @@
-//! The published results of the default machine that this fidelity has to give exactly.
+//! The published results of the default machine to give exactly.
 
 use super::*;
 use crate::ir::{PeId, Transfer};
@@ -29,7 +29,7 @@ fn uncontended_rows() {
         (flow(Issuer::HostWrite, me, 64), 542.5),
     ];
     for (flow, expected) in rows {
-        let passage = traffic(&t, &[flow], Fidelity::Message)[0];
+        let passage = traffic(&t, &[flow], Fidelity::Flit)[0];
         assert_eq!(passage, Passage { end_ps: ns(expected), contention_ps: 0 }, "{flow:?}");
     }
 }
@@ -39,7 +39,7 @@ fn latency_grows_with_distance_and_host_reads_take_longer_than_writes() {
     let t = Topology::default_machine();
     let me = pe(&t, 0, 0, 0);
     let homes = [me, pe(&t, 0, 0, 1), pe(&t, 0, 0, 7), pe(&t, 0, 1, 0), pe(&t, 0, 15, 7)];
-    let end = |flow| traffic(&t, &[flow], Fidelity::Message)[0].end_ps;
+    let end = |flow| traffic(&t, &[flow], Fidelity::Flit)[0].end_ps;
     let ends = homes.map(|home| end(flow(Issuer::Dma(me), home, 16)));
     assert!(ends.is_sorted_by(|a, b| a < b), "{ends:?}");
     assert!(end(flow(Issuer::HostRead, me, 64)) >= end(flow(Issuer::HostWrite, me, 64)));
@@ -73,17 +73,24 @@ fn ipcq_law_on_real_paths() {
 }
 
 #[test]
-fn contended_rows_are_near() {
-    let t = Topology::default_machine();
-    let own = pe(&t, 0, 0, 0);
-    let last = |flows: &[Flow]| traffic(&t, flows, Fidelity::Message).iter().map(|p| p.end_ps).max();
-    let mut flows: Vec<Flow> = (0..8).map(|i| flow(Issuer::Dma(pe(&t, 0, 0, i)), own, 16)).collect();
+fn contended_rows() {
+    let striped = include_str!("../../../../topology.yaml").replace("policy: first", "policy: striped");
+    let (first, striped) = (Topology::default_machine(), Topology::from_yaml("striped.yaml", &striped));
+    let striped = striped.unwrap_or_else(|f| panic!("{f:?}"));
+    let last = |t: &Topology, flows: &[Flow], fidelity| {
+        traffic(t, flows, fidelity).iter().map(|p| p.end_ps).max().unwrap_or(0)
+    };
+    let mut flows: Vec<Flow> =
+        (0..8).map(|i| flow(Issuer::Dma(pe(&first, 0, 0, i)), pe(&first, 0, 0, 0), 16)).collect();
     for (i, f) in flows.iter_mut().enumerate() {
         f.transfer.addr = 256 * i as u64;
     }
-    insta::assert_snapshot!(last(&flows).unwrap_or(0), @"545000");
+    assert_eq!(last(&first, &flows, Fidelity::Flit), ns(556.0));
+    insta::assert_snapshot!(last(&first, &flows, Fidelity::Message), @"545000");
     for (i, f) in flows.iter_mut().enumerate() {
-        f.transfer.home = pe(&t, 0, 1, i as u32);
+        f.transfer.home = pe(&first, 0, 1, i as u32);
     }
-    insta::assert_snapshot!(last(&flows).unwrap_or(0), @"1109500");
+    assert_eq!(last(&first, &flows, Fidelity::Flit), ns(1111.5));
+    assert_eq!(last(&striped, &flows, Fidelity::Flit), ns(368.5));
+    insta::assert_snapshot!(last(&first, &flows, Fidelity::Message), @"1109500");
 }

@@ -1,10 +1,14 @@
 //! The rules of the simulator, one test each, on a small machine and programs by hand.
 
 pub(crate) mod build;
+pub(crate) mod composites;
 pub(crate) mod fake;
+pub(crate) mod flits;
 pub(crate) mod laws;
 mod machine;
+pub(crate) mod model;
 mod oracle;
+mod published;
 mod queues;
 mod rules;
 mod stalls;

@@ -56,7 +56,7 @@ fn a_ring_that_has_too_few_slots() {
         (0..3).for_each(|_| _ = pe.recv("y", dir, [1, 128]));
     }
     assert_snapshot!(stall(b, |o| o.slots.n_slots = 2), @"
-    error[KB0401]: deadlock at 13.53 ns: 2 PEs wait for each other, 8 of 14 ops are not complete
+    error[KB0401]: deadlock at 15.52 ns: 2 PEs wait for each other, 8 of 14 ops are not complete
       --> kernel.rs:4:9: sip0.cube0.pe0: `send` waits for one of 2 slots towards E of sip0.cube0.pe1, to be freed by `y = recv` at kernel.rs:12, behind its `send` at kernel.rs:11
       --> kernel.rs:11:9: sip0.cube0.pe1: `send` waits for one of 2 slots towards W of sip0.cube0.pe0, to be freed by `y = recv` at kernel.rs:5, behind its `send` at kernel.rs:4
       help: let one PE of the cycle send before it receives, or give its link more slots
@@ -118,7 +118,7 @@ fn a_cancelled_run() {
     let stall = stall(b, |o| o.cancel = Some(&CANCEL));
     assert_eq!(stall.reason, Reason::Cancelled);
     assert_snapshot!(stall, @"
-    error[KB0404]: cancelled at 516 ns, 1489 of 2000 ops are not complete
+    error[KB0404]: cancelled at 515 ns, 1489 of 2000 ops are not complete
       --> kernel.rs:512:9: sip0.cube0.pe0: `x = full` is under way
       help: start it again
     ");

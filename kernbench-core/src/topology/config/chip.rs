@@ -3,7 +3,7 @@
 use super::{Class, Extras, WireMaker};
 use crate::diag::{Diagnostic, Place, nearest};
 use crate::topology::layout::Noc;
-use crate::topology::{Gemm, Hbm, IssueMode, Math, PeCpu, SlotCost, Tcm, UciePolicy};
+use crate::topology::{Gemm, Hbm, IssueMode, Math, Mmu, PeCpu, SlotCost, Tcm, UciePolicy};
 use crate::units::{Ps, Rate, ns};
 use crate::yaml::Section;
 
@@ -224,7 +224,7 @@ pub(super) struct Pe {
     pub scratch_bytes: u32,
     pub gemm: Gemm,
     pub math: Math,
-    pub mmu_ps: Ps,
+    pub mmu: Mmu,
     pub slots: [SlotCost; 3],
     pub extras: Extras,
     pub inside: Class,
@@ -265,7 +265,10 @@ pub(super) fn pe(s: &mut Section<'_, '_>, wire: WireMaker) -> Pe {
         slow_steps: s.count("slow_steps"),
         overhead_ps: ns(s.non_negative("overhead_ns")),
     });
-    let mmu = s.section("mmu", |s| (ns(s.non_negative("overhead_ns")), (s.positive("page_mb") * MIB) as u64));
+    let mmu = s.section("mmu", |s| Mmu {
+        overhead_ps: ns(s.non_negative("overhead_ns")),
+        page_bytes: (s.positive("page_mb") * MIB) as u64,
+    });
     let ipcq = s.section("ipcq", |s| {
         let poll_ns = s.positive("poll_ns");
         let slots = ["tcm", "sram", "hbm"].map(|kind| {
@@ -280,7 +283,6 @@ pub(super) fn pe(s: &mut Section<'_, '_>, wire: WireMaker) -> Pe {
     });
     let inside = wire.command(s.non_negative("wire_mm"));
     let (tcm, scratch_bytes) = tcm.unwrap_or((Tcm { bytes: 0, read: one, write: one }, 0));
-    let (mmu_ps, page_bytes) = mmu.unwrap_or_default();
     let (poll_ps, slots) = ipcq.unwrap_or((1, [no_slot; 3]));
     Pe {
         issue,
@@ -290,9 +292,9 @@ pub(super) fn pe(s: &mut Section<'_, '_>, wire: WireMaker) -> Pe {
         scratch_bytes,
         gemm: gemm.unwrap_or(Gemm { tile: [1; 3], half: one, byte: one, word: one }),
         math: math.unwrap_or(Math { lanes: 1, step_ps: 0, slow_steps: 1, overhead_ps: 0 }),
-        mmu_ps,
+        mmu: mmu.unwrap_or(Mmu { overhead_ps: 0, page_bytes: 1 }),
         slots,
-        extras: Extras { poll_ps, page_bytes },
+        extras: Extras { poll_ps },
         inside,
     }
 }

@@ -34,6 +34,9 @@ fn every<T: Float>(input: In<T>, output: Out<T>, inout: InOut<T>, group: Group, 
     let pending: Pending<Tile<f32>> = tl::recv_async(to, product.shape());
     let other: Tile<f32> = tl::wait(pending);
     tl::copy_to(product, partial + other);
+    let written: Pending<()> = tl::composite(Gemm::new(input, y, output).relu(Level::OutputTile));
+    let () = tl::wait(written);
+    let [_, _, _]: [usize; 3] = tl::gemm_tile();
     tl::fence();
     tl::barrier(group);
     let numbers: [usize; 6] =

@@ -1,0 +1,41 @@
+//! The models of how bytes move, to run one case on several of them.
+
+use super::flits::FlitWires;
+use crate::engine::ids::Ids;
+use crate::engine::sim::Simulation;
+use crate::engine::traffic;
+use crate::engine::{Fabric, Fidelity, Flow, Options, Passage, Timing, simulate_on};
+use crate::ir::Program;
+
+/// A model of the wires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Model {
+    /// The plain flit-by-flit engine of `flits`.
+    Plain,
+    /// One that ships.
+    Shipped(Fidelity),
+}
+
+impl Model {
+    /// The models that move every flit as the rules say.
+    pub const EXACT: [Model; 2] = [Model::Plain, Model::Shipped(Fidelity::Flit)];
+    pub const MESSAGE: Model = Model::Shipped(Fidelity::Message);
+
+    pub fn traffic(self, fabric: &dyn Fabric, flows: &[Flow]) -> Vec<Passage> {
+        match self {
+            Model::Plain => traffic::run(fabric, flows, FlitWires::new(fabric)),
+            Model::Shipped(fidelity) => traffic::traffic_on(fabric, flows, fidelity),
+        }
+    }
+
+    /// Runs a program that must come to its end; options say all but the fidelity.
+    pub fn timing(self, fabric: &dyn Fabric, program: &Program, options: &Options) -> Timing {
+        let timing = match self {
+            Model::Plain => {
+                Simulation::new(fabric, program, options, Ids::new(program), FlitWires::new(fabric)).run()
+            }
+            Model::Shipped(fidelity) => simulate_on(fabric, program, &Options { fidelity, ..*options }),
+        };
+        timing.unwrap_or_else(|stall| panic!("{stall}"))
+    }
+}

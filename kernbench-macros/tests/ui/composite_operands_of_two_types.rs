@@ -1,0 +1,9 @@
+use kernbench::prelude::*;
+
+#[kernel]
+fn k(a: In<f16>, b: In<i8>, bias: In<f32>, o: Out<f16>) {
+    let p = tl::composite(Gemm::new(a, b, o));
+    tl::wait(p);
+}
+
+fn main() {}
