@@ -1,4 +1,5 @@
-//! How fast kernels are recorded, simulated and executed, on one core.
+//! How fast kernels are recorded, simulated and executed, on one core. `numbers.rs` has the parts of the
+//! last.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use kernbench::engine;
@@ -97,7 +98,7 @@ fn decode_layer(c: &mut Criterion) {
         store.create(id, ElementType::F16, [t.nrows(), t.ncols()]);
         let mut bytes = vec![];
         t.iter().for_each(|x| x.write(&mut bytes));
-        store.write_host(id, &bytes);
+        store.write_host(id, bytes);
     }
     store.create(o.id(), ElementType::F16, [a.h_q, a.d]);
     let machine = topology.machine();

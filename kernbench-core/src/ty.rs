@@ -1,5 +1,7 @@
 //! Element types, axes, directions, ranges: the small words of the language.
 
+mod convert;
+
 use std::fmt;
 use std::ops::Range;
 

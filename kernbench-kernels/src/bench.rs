@@ -9,7 +9,8 @@ pub use params::{Param, Params};
 use crate::tolerance::Check;
 use kernbench_core::diag::Failure;
 use kernbench_core::host::{Context, LaunchOptions, Launched};
-use kernbench_core::ty::ElementType;
+use kernbench_core::ty::{Dtype, ElementType};
+use std::sync::Arc;
 
 /// A named problem that `kernbench run` runs.
 #[derive(Clone, Copy, Debug)]
@@ -41,17 +42,35 @@ pub enum Fill {
     Nothing,
 }
 
-/// A named matrix on the host, its elements widened to f32 (exact for f16, bf16 and f32).
+/// A named array on the host, row-major.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostArray {
     /// The tensor's name, such as `q`.
     pub name: String,
-    /// The element type it stands for.
+    /// Its element type.
     pub ty: ElementType,
-    /// Its shape, row-major.
+    /// Its shape.
     pub shape: Vec<usize>,
-    /// Its elements; empty if only the shape matters.
-    pub values: Vec<f32>,
+    /// Its elements, little-endian, as a tensor can share them; empty if only the shape matters.
+    pub bytes: Arc<Vec<u8>>,
+}
+
+impl HostArray {
+    /// An array of elements.
+    #[must_use]
+    pub fn new<T: Dtype>(name: &str, shape: &[usize], elements: &[T]) -> HostArray {
+        let mut bytes = Vec::with_capacity(elements.len() * T::TYPE.bytes() as usize);
+        elements.iter().for_each(|x| x.write(&mut bytes));
+        HostArray { name: name.to_owned(), ty: T::TYPE, shape: shape.to_vec(), bytes: Arc::new(bytes) }
+    }
+
+    /// Its elements, if it is of floating-point type, as f32, exactly.
+    #[must_use]
+    pub fn floats(&self) -> Vec<f32> {
+        let mut values = vec![0.0; self.bytes.len() / self.ty.bytes() as usize];
+        self.ty.widen(&self.bytes, &mut values);
+        values
+    }
 }
 
 /// What a bench has done.

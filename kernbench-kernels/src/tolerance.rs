@@ -39,12 +39,12 @@ fn rounding_step(ty: ElementType, x: f64) -> f64 {
 /// The error of one element; 0 where both are NaN or the same infinity.
 fn error<T: Float>(out: f32, reference: f64) -> f64 {
     // A finite reference too large for the type is right as an infinity.
-    let rounded = f64::from(T::from_f32(reference as f32).to_f32());
+    let rounded = || f64::from(T::from_f32(reference as f32).to_f32());
     let out = f64::from(out);
     match (out.is_finite(), reference.is_finite()) {
         (true, true) => (out - reference).abs(),
         _ if out.is_nan() && reference.is_nan() => 0.0,
-        _ if out == rounded => 0.0,
+        _ if out == rounded() => 0.0,
         _ => f64::INFINITY,
     }
 }

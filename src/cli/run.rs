@@ -110,9 +110,9 @@ pub(super) fn run(args: &Args, session: &mut Session<'_>) -> Result<ExitCode, Fa
 
 /// Inputs that the host cannot hold end in a diagnostic, not in the middle of the run.
 fn check_memory(wanted: &[HostArray]) -> Result<(), Failure> {
-    // A value is held as f32 by the bench, and twice in its own type: as array and in the machine.
+    // The bench and the machine share the bytes.
     let elements = |a: &HostArray| a.shape.iter().fold(1u64, |n, &d| n.saturating_mul(d as u64));
-    let need = wanted.iter().map(|a| elements(a).saturating_mul(4 + 2 * u64::from(a.ty.bytes())));
+    let need = wanted.iter().map(|a| elements(a).saturating_mul(u64::from(a.ty.bytes())));
     let need = need.fold(0, u64::saturating_add);
     let Some(free) = free_memory().filter(|free| need > *free) else { return Ok(()) };
     let text = format!("the inputs take {} of memory, but {} are free", text::bytes(need), text::bytes(free));

@@ -1,6 +1,7 @@
 //! Finds what each op at the head of an engine waits for when a run ends early.
 
 use super::ipcq::{NO_OP, message_of};
+use super::laws;
 use super::sim::Simulation;
 use super::stall::{Blocked, Reason, Stall, WaitsFor, intrinsic, named, pe_name};
 use super::state::{ENGINES, PENDING, Wait};
@@ -58,6 +59,20 @@ impl Stall {
 }
 
 impl<W: Wires> Simulation<'_, W> {
+    /// A law that does not hold at the end of the run, if there is one.
+    pub fn broken_law(&self) -> Option<Box<Stall>> {
+        let start = self.options.start_ps;
+        let (p, broken) = self.pes.iter().enumerate().find_map(|(p, pe)| {
+            let broken = laws::broken(self.machine, self.pe_program(p), pe, start, self.end)?;
+            Some((p, broken))
+        })?;
+        let mut stall = Stall::of(self, Reason::BrokenLaw, self.end);
+        let engine = self.kind(p, broken.op).engine() as usize;
+        let blocked = Blocked { waits_for: WaitsFor::Law(broken.law), ..self.blocked(p, broken.op, engine) };
+        stall.blocked = vec![blocked];
+        Some(stall)
+    }
+
     fn blocked(&self, p: usize, op: OpId, e: usize) -> Blocked {
         let program = &self.program.pes[p];
         let o = &program.ops[op.at()];

@@ -14,7 +14,9 @@ pub(crate) trait Fabric {
     /// Whether a node gathers all flits of a transfer before it releases the first.
     fn gathers(&self, node: NodeId) -> bool;
     /// Whether all that goes over an edge comes over one other edge, through a node that takes no time.
-    fn follows(&self, edge: EdgeId) -> bool;
+    fn follows(&self, _: EdgeId) -> bool {
+        false
+    }
     fn dma_route(&self, issuer: PeId, home: PeId) -> Route;
     fn message_route(&self, from: PeId, to: PeId) -> Route;
     fn host_route(&self, home: PeId) -> Route;

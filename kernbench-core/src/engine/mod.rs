@@ -5,7 +5,7 @@
 //!
 //! Its parts: `queue` orders events, `fabric` compiles routes, `wires` is the interface behind which
 //! fidelities differ (`message` is one, `hbm` its memories), `cost` holds the formulas of the compute
-//! engines, `sim` lets PEs issue and engines serve, `composite` pipelines the tiles of a composite GEMM,
+//! engines, `sim` lets PEs issue and engines serve, `dma` moves what they load and store, `composite` pipelines the tiles of a composite GEMM,
 //! `ids` numbers what happens, `ipcq` and `barrier` are what PEs do together,
 //! `stall` says why nothing goes on, which `blocked` finds out.
 
@@ -13,11 +13,13 @@ mod barrier;
 mod blocked;
 mod composite;
 mod cost;
+mod dma;
 mod fabric;
 mod flit;
 mod hbm;
 mod ids;
 mod ipcq;
+mod laws;
 mod message;
 mod queue;
 mod sim;

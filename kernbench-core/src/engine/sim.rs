@@ -4,15 +4,15 @@ use super::Options;
 use super::barrier::Groups;
 use super::composite::Stage;
 use super::cost::compute_ps;
-use super::fabric::{Fabric, Path, Paths, Purpose};
+use super::fabric::{Fabric, Paths};
 use super::ids::{Ids, Owner};
 use super::ipcq::Links;
 use super::queue::{Event, EventKind, Queue};
 use super::stall::{Reason, Stall};
 use super::state::{FETCH, PENDING, Pe, QUEUES, Wait, for_each_queue};
 use super::timing::{Cause, OpRef, PeTiming, Timing};
-use super::wires::{Arrival, Load, Notice, Progress, Sink, Wires};
-use crate::ir::{Engine, OpId, OpKind, PeProgram, Program, Transfer};
+use super::wires::{Notice, Progress, Wires};
+use crate::ir::{Engine, OpId, OpKind, PeProgram, Program};
 use crate::topology::{IssueMode, Machine};
 use crate::units::Ps;
 use std::sync::atomic::Ordering;
@@ -106,7 +106,10 @@ impl<'a, W: Wires> Simulation<'a, W> {
             let now = self.end;
             return Err(Stall::of(&self, Reason::Deadlock, now));
         }
-        Ok(self.timing())
+        match self.broken_law() {
+            Some(stall) => Err(stall),
+            None => Ok(self.timing()),
+        }
     }
 
     /// Lets the engines of a PE look at their first ops.
@@ -152,7 +155,7 @@ impl<'a, W: Wires> Simulation<'a, W> {
             if composite {
                 self.part_arrived(p, op, Stage::of(stage), arrival.done_ps);
             } else {
-                self.arrived(p, op, arrival);
+                self.arrived(p, op, arrival.done_ps);
             }
         }
     }
@@ -370,57 +373,5 @@ impl<'a, W: Wires> Simulation<'a, W> {
         self.pes[p].issued = op.0 + 2;
         self.pes[p].reach = now + cpu.issue_ps + cpu.dispatch_ps;
         for_each_queue(self.pe_program(p), &next.kind, |q| self.advance(p, q));
-    }
-
-    /// Starts the next transfer of a load or store at `at`, or completes the op then.
-    fn next_transfer(&mut self, p: usize, op: OpId, at: Ps) {
-        let program = self.pe_program(p);
-        let (OpKind::Load { access, .. } | OpKind::Store { access, .. }) = self.kind(p, op) else { return };
-        let e = self.kind(p, op).engine() as usize;
-        let transfers = program.transfers_of(*access);
-        while let Some(transfer) = transfers.get(self.pes[p].transfer[e] as usize) {
-            if transfer.bytes() == 0 {
-                self.pes[p].transfer[e] += 1;
-                continue;
-            }
-            let path = self.dma_path(p, op);
-            let at = at + self.translation_ps(transfer);
-            let id = self.id(p, op);
-            let sink = Sink::Hbm(transfer.home);
-            self.wires.start(&self.paths, id, path, Load::from(transfer), sink, at);
-            return;
-        }
-        self.at(p, op, at, EventKind::Done);
-    }
-
-    /// What a DMA waits for the addresses of a transfer, one page after another, before a flit leaves.
-    pub fn translation_ps(&self, transfer: &Transfer) -> Ps {
-        let mmu = &self.machine.mmu;
-        if mmu.overhead_ps == 0 { 0 } else { mmu.overhead_ps * transfer.pages(mmu.page_bytes) }
-    }
-
-    /// The path of the transfer under way.
-    fn dma_path(&mut self, p: usize, op: OpId) -> Path {
-        let program = self.pe_program(p);
-        let home = match self.kind(p, op) {
-            OpKind::Load { access, .. } | OpKind::Store { access, .. } => {
-                let e = self.kind(p, op).engine() as usize;
-                program.transfers_of(*access)[self.pes[p].transfer[e] as usize].home
-            }
-            _ => program.pe,
-        };
-        let path = self.paths.get(self.fabric, Purpose::Dma, program.pe, home);
-        self.paths.path(path)
-    }
-
-    fn arrived(&mut self, p: usize, op: OpId, arrival: Arrival) {
-        if matches!(self.kind(p, op), OpKind::Send { .. }) {
-            return self.delivered(p, op, arrival.done_ps);
-        }
-        let path = self.dma_path(p, op);
-        let response = arrival.done_ps + path.empty_ps;
-        let e = self.kind(p, op).engine() as usize;
-        self.pes[p].transfer[e] += 1;
-        self.next_transfer(p, op, response);
     }
 }

@@ -38,6 +38,8 @@ pub enum Reason {
     TimeLimit(Ps),
     /// It was cancelled.
     Cancelled,
+    /// The run came to its end, but a law that holds for any run does not hold: the simulator is wrong.
+    BrokenLaw,
 }
 
 /// An op that has not completed, at the head of its engine.
@@ -64,6 +66,8 @@ pub struct Blocked {
 pub enum WaitsFor {
     /// It is under way.
     Time,
+    /// Nothing: what it did breaks this law.
+    Law(&'static str),
     /// An op of its own PE, named as users do, with its place.
     Op(String),
     /// A free slot towards a neighbour.
@@ -132,6 +136,7 @@ impl Stall {
             Reason::Deadlock => "KB0402",
             Reason::TimeLimit(_) => "KB0403",
             Reason::Cancelled => "KB0404",
+            Reason::BrokenLaw => "KB0405",
         }
     }
 
@@ -161,6 +166,10 @@ impl Stall {
                 "raise the limit, or look at the ops that hold the run up",
             ),
             Reason::Cancelled => (format!("cancelled at {at}, {rest}"), "start it again"),
+            Reason::BrokenLaw => (
+                "internal error: the times of this run are wrong".to_owned(),
+                "report it with the command and the files it reads; another `fidelity` may do meanwhile",
+            ),
         };
         let mut d = Diagnostic::error(self.code(), message).help(help);
         // The cycle first, then what waits for others, then what waits in its own PE.
@@ -216,6 +225,7 @@ impl fmt::Display for WaitsFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WaitsFor::Time => f.write_str("is under way"),
+            WaitsFor::Law(law) => f.write_str(law),
             WaitsFor::Op(op) => write!(f, "waits for {op}"),
             WaitsFor::Credit { to, receiver, slots, held_by } => {
                 write!(f, "waits for one of {slots} slots towards {to} of {receiver}")?;

@@ -1,46 +1,62 @@
 //! The matrix product: each element is a chain of fused multiply-adds in k order.
 //!
-//! Element `(i, j)` is `fma(a[i][k], b[k][j], acc)` over k from 0, from what `out` held. Blocking and
+//! Element `(i, j)` is `fma(a[i][k], b[k][j], acc)` over k from 0, from 0 or what `out` held. Blocking and
 //! vectors only change which elements are computed together, never the order within one, so the bits
 //! are those of the plain loop on every host. Without fused multiply-add in hardware it is emulated.
 
+// Loops of fixed length are indexed: only so does the compiler keep blocks in registers.
+#![allow(clippy::needless_range_loop)]
+
+use super::packing::Packing;
 use super::steps;
 use super::tiles::View;
 use pulp::{Arch, Simd, WithSimd};
 
-/// Vectors of a register block.
-const NV: usize = 2;
-/// Steps of k between loads and stores of the accumulators, which are exact: a packed panel of
-/// `KC` rows stays in the first-level cache.
+/// Steps of k between loads and stores of the accumulators, which are exact: a panel of `KC` rows stays
+/// in the first-level cache.
 const KC: usize = 256;
+/// Steps of k between checks of bounds.
+const UNROLL: usize = 4;
 /// The most rows of a register block, and the most columns on any host.
-const MAX_MR: usize = 12;
+const MAX_MR: usize = 8;
 const MAX_NR: usize = 32;
+/// Up to so many rows `b` is read where it is, if its rows are in order: packing would not pay.
+const FEW: usize = 3 * MAX_MR;
 
-/// Side of the squares that are transposed at a time.
-const SQUARE: usize = 4;
-
-/// Packed operands, kept from product to product.
-#[derive(Debug, Default)]
-pub(super) struct Packing {
-    broadcast: Vec<f32>,
-    vector: Vec<f32>,
+/// Where a product goes: element `(i, j)` at `i * row + j`.
+pub(super) struct Output<'a> {
+    pub data: &'a mut [f32],
+    pub row: usize,
+    /// Whether the product is added to what is there.
+    pub accumulate: bool,
 }
 
-/// Adds `a` (m x k) times `b` (k x n) to `out` (m x n, row-major).
-pub(super) fn dot_floats(arch: Arch, packing: &mut Packing, a: View<f32>, b: View<f32>, out: &mut [f32]) {
-    if out.is_empty() || a.cols == 0 {
+/// Writes `a` (m x k) times `b` (k x n) to `out`, or adds it. `version` tells the values of the buffer of
+/// `b` from all others it has or had. A NaN is the one NaN of `round::canonical`.
+pub(super) fn dot_floats(
+    arch: Arch,
+    packing: &mut Packing,
+    a: View<f32>,
+    (b, version): (View<f32>, u64),
+    out: Output,
+) {
+    let n = b.cols;
+    if a.rows == 0 || n == 0 {
         return;
     }
-    arch.dispatch(Product { packing, a, b, out });
+    if a.cols > 0 {
+        arch.dispatch(Product { packing, a, b, version, out });
+    } else if !out.accumulate {
+        (0..a.rows).for_each(|i| out.data[i * out.row..][..n].fill(0.0));
+    }
 }
 
-/// `out += a * b`: `b` is packed into panels of vectors, the elements of `a` are broadcast.
 struct Product<'a> {
     packing: &'a mut Packing,
     a: View<'a, f32>,
     b: View<'a, f32>,
-    out: &'a mut [f32],
+    version: u64,
+    out: Output<'a>,
 }
 
 impl WithSimd for Product<'_> {
@@ -48,159 +64,157 @@ impl WithSimd for Product<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Product { packing, a, b, out } = self;
+        if self.b.cols <= S::F32_LANES { self.run::<S, 1>(simd) } else { self.run::<S, 2>(simd) }
+    }
+}
+
+impl Product<'_> {
+    /// In panels of `NV` vectors of columns.
+    #[inline(always)]
+    fn run<S: Simd, const NV: usize>(self, simd: S) {
+        let Product { packing, a, b, version, out } = self;
         let (m, n, depth, nr) = (a.rows, b.cols, a.cols, NV * S::F32_LANES);
+        let (a, packed) = packing.of(&a, &b, version, nr, m <= FEW);
         for k in (0..depth).step_by(KC) {
             let kc = KC.min(depth - k);
-            // Rows of the broadcast side with neighbouring k are used in place.
-            let in_place = a.col == 1;
-            if !in_place {
-                pack_lines(&mut packing.broadcast, &a, k, kc);
-            }
             for j in (0..n).step_by(nr) {
-                let width = nr.min(n - j);
-                pack_panel(&mut packing.vector, &b, (k, kc), (j, width), nr);
-                let panel = S::as_simd_f32s(&packing.vector).0;
-                let mut i = 0;
-                while i < m {
-                    let line = |r: usize| {
-                        if in_place {
-                            &a.data[r * a.row + k..][..kc]
-                        } else {
-                            &packing.broadcast[r * kc..][..kc]
-                        }
+                let (data, row) = packed.panel(&b, j, nr);
+                let panel = Panel { data: &data[k * row..], row, kc };
+                let mut to = Target {
+                    out: &mut *out.data,
+                    row: out.row,
+                    at: [0, j],
+                    width: nr.min(n - j),
+                    load: out.accumulate || k > 0,
+                    last: k + kc == depth,
+                };
+                while to.at[0] < m {
+                    let line = |r: usize| &a.data[r * a.row + k..][..kc];
+                    to.at[0] += match m - to.at[0] {
+                        8.. if S::F32_LANES >= 16 => block::<S, 8, NV>(simd, &panel, line, &mut to),
+                        6.. => block::<S, 6, NV>(simd, &panel, line, &mut to),
+                        4.. => block::<S, 4, NV>(simd, &panel, line, &mut to),
+                        2.. => block::<S, 2, NV>(simd, &panel, line, &mut to),
+                        _ => block::<S, 1, NV>(simd, &panel, line, &mut to),
                     };
-                    let target = Target { i, j, width, n };
-                    let rows = match m - i {
-                        12.. if S::F32_LANES >= 16 => block::<S, 12>(simd, panel, line, &target, out),
-                        8.. if S::F32_LANES >= 16 => block::<S, 8>(simd, panel, line, &target, out),
-                        6.. => block::<S, 6>(simd, panel, line, &target, out),
-                        4.. => block::<S, 4>(simd, panel, line, &target, out),
-                        2.. => block::<S, 2>(simd, panel, line, &target, out),
-                        _ => block::<S, 1>(simd, panel, line, &target, out),
-                    };
-                    i += rows;
                 }
             }
         }
     }
 }
 
-/// Where a register block lies in the output.
-struct Target {
-    i: usize,
-    j: usize,
-    width: usize,
-    n: usize,
+/// Some columns of `b` over `kc` steps of k: those of a step at `k * row`.
+struct Panel<'a> {
+    data: &'a [f32],
+    row: usize,
+    kc: usize,
 }
 
-impl Target {
-    /// The position of an element of the block in the output.
+impl Panel<'_> {
     #[inline(always)]
-    fn at(&self, i: usize, j: usize) -> usize {
-        (self.i + i) * self.n + self.j + j
+    fn vectors<S: Simd, const NV: usize>(&self, k: usize) -> [S::f32s; NV] {
+        let all = S::as_simd_f32s(&self.data[k * self.row..][..NV * S::F32_LANES]).0;
+        std::array::from_fn(|v| all[v])
+    }
+}
+
+/// Where a register block lies in the output, and whether it begins or ends the chains there.
+struct Target<'a> {
+    out: &'a mut [f32],
+    row: usize,
+    at: [usize; 2],
+    width: usize,
+    load: bool,
+    last: bool,
+}
+
+impl Target<'_> {
+    /// Row `i` of the block.
+    #[inline(always)]
+    fn line(&mut self, i: usize) -> &mut [f32] {
+        &mut self.out[(self.at[0] + i) * self.row + self.at[1]..][..self.width]
+    }
+
+    #[inline(always)]
+    fn load<S: Simd, const NV: usize>(&mut self, simd: S, i: usize) -> [S::f32s; NV] {
+        let mut edge = [0.0; MAX_NR];
+        let nr = NV * S::F32_LANES;
+        let line = self.line(i);
+        let line: &[f32] = if line.len() == nr {
+            line
+        } else {
+            edge.iter_mut().zip(line).for_each(|(e, x)| *e = *x);
+            &edge[..nr]
+        };
+        let mut acc = [simd.splat_f32s(0.0); NV];
+        acc.copy_from_slice(&S::as_simd_f32s(line).0[..NV]);
+        acc
+    }
+
+    #[inline(always)]
+    fn store<S: Simd, const NV: usize>(&mut self, simd: S, i: usize, mut acc: [S::f32s; NV]) {
+        if self.last {
+            let nan = simd.splat_f32s(f32::NAN);
+            acc = acc.map(|x| simd.select_f32s(simd.equal_f32s(x, x), x, nan));
+        }
+        let nr = NV * S::F32_LANES;
+        let line = self.line(i);
+        if line.len() == nr {
+            S::as_mut_simd_f32s(line).0[..NV].copy_from_slice(&acc);
+        } else {
+            let mut edge = [0.0; MAX_NR];
+            S::as_mut_simd_f32s(&mut edge[..nr]).0[..NV].copy_from_slice(&acc);
+            line.iter_mut().zip(edge).for_each(|(x, e)| *x = e);
+        }
     }
 }
 
 /// One register block of `MR` rows and `NV` vectors over the k of the panel; gives `MR`.
 #[inline(always)]
-fn block<'l, S: Simd, const MR: usize>(
+fn block<'l, S: Simd, const MR: usize, const NV: usize>(
     simd: S,
-    panel: &[S::f32s],
+    panel: &Panel,
     line: impl Fn(usize) -> &'l [f32],
-    to: &Target,
-    out: &mut [f32],
+    to: &mut Target,
 ) -> usize {
     const { assert!(MR <= MAX_MR) };
-    let kc = panel.len() / NV;
-    let lines: [&[f32]; MR] = std::array::from_fn(|i| &line(to.i + i)[..kc]);
-    let nr = NV * S::F32_LANES;
-    let direct = to.width == nr;
-    let mut edge = [[0.0; MAX_NR]; MR];
+    let first = to.at[0];
+    let lines: [&[f32]; MR] = std::array::from_fn(|i| line(first + i));
     let mut acc = [[simd.splat_f32s(0.0); NV]; MR];
-    for i in 0..MR {
-        let row: &[f32] = if direct {
-            &out[to.at(i, 0)..][..nr]
-        } else {
-            for j in 0..to.width {
-                edge[i][j] = out[to.at(i, j)];
-            }
-            &edge[i][..nr]
-        };
-        acc[i].copy_from_slice(&S::as_simd_f32s(row).0[..NV]);
-    }
-    for (k, b) in panel.as_chunks::<NV>().0.iter().enumerate().take(kc) {
+    if to.load {
         for i in 0..MR {
-            let a = simd.splat_f32s(lines[i][k]);
-            for v in 0..NV {
-                acc[i][v] = simd.mul_add_f32s(a, b[v], acc[i][v]);
-            }
+            acc[i] = to.load(simd, i);
         }
     }
-    for i in 0..MR {
-        let row: &mut [f32] = if direct { &mut out[to.at(i, 0)..][..nr] } else { &mut edge[i][..nr] };
-        S::as_mut_simd_f32s(row).0[..NV].copy_from_slice(&acc[i]);
-        if !direct {
-            for j in 0..to.width {
-                out[to.at(i, j)] = edge[i][j];
-            }
+    let chunks = lines.map(|l| l.as_chunks::<UNROLL>().0);
+    let whole = panel.kc / UNROLL;
+    for c in 0..whole {
+        let a: [&[f32; UNROLL]; MR] = std::array::from_fn(|i| &chunks[i][c]);
+        for u in 0..UNROLL {
+            step(simd, panel.vectors::<S, NV>(c * UNROLL + u), |i| a[i][u], &mut acc);
         }
+    }
+    for k in whole * UNROLL..panel.kc {
+        step(simd, panel.vectors::<S, NV>(k), |i| lines[i][k], &mut acc);
+    }
+    for i in 0..MR {
+        to.store(simd, i, acc[i]);
     }
     MR
 }
 
-/// Copies columns `k..k + kc` of all rows, each row's k neighbouring.
+/// One step of k.
 #[inline(always)]
-fn pack_lines(to: &mut Vec<f32>, a: &View<f32>, k: usize, kc: usize) {
-    to.resize(a.rows * kc, 0.0);
-    for (i, line) in to.chunks_exact_mut(kc).enumerate() {
-        let from = &a.data[i * a.row + k * a.col..];
-        for (x, from) in line.iter_mut().zip(from.iter().step_by(a.col)) {
-            *x = *from;
-        }
-    }
-}
-
-/// Copies `width` columns from `j` of rows `k..k + kc` into a panel of `nr` columns.
-#[inline(always)]
-fn pack_panel(
-    to: &mut Vec<f32>,
-    b: &View<f32>,
-    (k, kc): (usize, usize),
-    (j, width): (usize, usize),
-    nr: usize,
+fn step<S: Simd, const MR: usize, const NV: usize>(
+    simd: S,
+    b: [S::f32s; NV],
+    a: impl Fn(usize) -> f32,
+    acc: &mut [[S::f32s; NV]; MR],
 ) {
-    to.resize(kc * nr, 0.0);
-    if b.col == 1 {
-        for (i, line) in to.chunks_exact_mut(nr).enumerate() {
-            line[..width].copy_from_slice(&b.data[(k + i) * b.row + j..][..width]);
-        }
-        return;
-    }
-    // Transposed: square by square, so that both sides move whole vectors.
-    let start = |c: usize| (j + c) * b.col + k * b.row;
-    let mut col = 0;
-    while b.row == 1 && col + SQUARE <= width {
-        let from: [&[[f32; SQUARE]]; SQUARE] =
-            std::array::from_fn(|c| b.data[start(col + c)..][..kc].as_chunks().0);
-        for (i, rows) in to.chunks_exact_mut(SQUARE * nr).enumerate() {
-            let square: [[f32; SQUARE]; SQUARE] = std::array::from_fn(|c| from[c][i]);
-            for (r, row) in rows.chunks_exact_mut(nr).enumerate() {
-                let line: [f32; SQUARE] = std::array::from_fn(|c| square[c][r]);
-                row[col..col + SQUARE].copy_from_slice(&line);
-            }
-        }
-        for i in kc / SQUARE * SQUARE..kc {
-            for c in col..col + SQUARE {
-                to[i * nr + c] = b.data[start(c) + i];
-            }
-        }
-        col += SQUARE;
-    }
-    for c in col..width {
-        let from = b.data[start(c)..].iter().step_by(b.row);
-        for (row, x) in to.chunks_exact_mut(nr).zip(from) {
-            row[c] = *x;
+    for i in 0..MR {
+        let a = simd.splat_f32s(a(i));
+        for v in 0..NV {
+            acc[i][v] = simd.mul_add_f32s(a, b[v], acc[i][v]);
         }
     }
 }

@@ -9,6 +9,8 @@
 mod dot;
 mod expr;
 mod findings;
+mod functions;
+mod packing;
 mod pe;
 mod round;
 mod steps;

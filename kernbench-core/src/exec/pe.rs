@@ -3,15 +3,16 @@
 mod composite;
 
 use super::Options;
-use super::dot::{Packing, dot_floats, dot_ints};
+use super::dot::{Output, dot_floats, dot_ints};
 use super::expr::{self, Evaluator};
 use super::findings::{Finding, Rectangle, STALE, UNWRITTEN};
+use super::packing::Packing;
 use super::round::{self, is_float};
 use super::steps;
 use super::tiles::{Lanes, Scratch, Values};
 use crate::ir::{Access, AccessId, LinkId, OpId, OpKind, PeProgram, TileId};
 use crate::store::{Store, Version, Writer};
-use crate::ty::{Axis, Group, Scalar};
+use crate::ty::{Axis, ElementType, Group, Scalar};
 use rustc_hash::FxHashMap;
 
 /// Bytes a PE stores in one round before it yields, so that what waits to be applied stays small.
@@ -91,7 +92,12 @@ impl<'p> Pe<'p> {
     pub fn run(&mut self, store: &Store, launch: u32, options: &Options) {
         self.pending_bytes = 0;
         self.status = loop {
-            let Some(op) = self.program.ops.get(self.next.at()) else { break Status::Done };
+            let Some(op) = self.program.ops.get(self.next.at()) else {
+                // Other PEs take the memory.
+                (self.scratch, self.packing) = Default::default();
+                self.evaluator = Evaluator::default();
+                break Status::Done;
+            };
             if let Some(status) = self.op(&op.kind, store, launch, options) {
                 break status;
             }
@@ -200,18 +206,31 @@ impl<'p> Pe<'p> {
     fn dot(&mut self, dst: TileId, (a, a_t): (TileId, bool), (b, b_t): (TileId, bool), accumulate: bool) {
         let p = self.program;
         let [m, n] = p.tile(dst).shape.map(|n| n as usize);
+        let arch = self.evaluator.arch;
+        let apart = !Scratch::overlap(p, dst, a) && !Scratch::overlap(p, dst, b);
+        if apart
+            && p.tile(dst).ty == ElementType::F32
+            && let Some((mut values, at)) = self.scratch.take(p, dst)
+        {
+            if let (Values::F(a), Values::F(bv)) = (self.scratch.values(p, a), self.scratch.values(p, b)) {
+                let out = Output { data: &mut values[at..], row: p.tile(dst).stride as usize, accumulate };
+                let b = (if b_t { bv.t() } else { bv }, self.scratch.version(p, b));
+                dot_floats(arch, &mut self.packing, if a_t { a.t() } else { a }, b, out);
+            }
+            return self.scratch.put(p, dst, values);
+        }
         let out = &mut self.evaluator.out;
         out.f.clear();
         out.i.clear();
         if accumulate {
             gather(self.scratch.values(p, dst), out);
         }
-        let arch = self.evaluator.arch;
         match (self.scratch.values(p, a), self.scratch.values(p, b)) {
-            (Values::F(a), Values::F(b)) => {
+            (Values::F(a), Values::F(bv)) => {
                 out.f.resize(m * n, 0.0);
-                let (a, b) = (if a_t { a.t() } else { a }, if b_t { b.t() } else { b });
-                dot_floats(arch, &mut self.packing, a, b, &mut out.f);
+                let out = Output { data: &mut out.f, row: n, accumulate };
+                let b = (if b_t { bv.t() } else { bv }, self.scratch.version(p, b));
+                dot_floats(arch, &mut self.packing, if a_t { a.t() } else { a }, b, out);
                 self.write(dst, true);
             }
             (Values::I(a), Values::I(b)) => {
@@ -280,7 +299,11 @@ impl<'p> Pe<'p> {
         let mut bytes = Vec::with_capacity(tile.bytes() as usize);
         if tile.elements() > 0 {
             match self.scratch.values(self.program, src) {
-                Values::F(v) => (0..v.rows).for_each(|i| round::write_floats(tile.ty, v.line(i), &mut bytes)),
+                Values::F(v) => {
+                    bytes.resize(tile.bytes() as usize, 0);
+                    let lines = bytes.chunks_exact_mut(v.cols * tile.ty.bytes() as usize);
+                    lines.enumerate().for_each(|(i, line)| tile.ty.narrow(v.line(i), line));
+                }
                 Values::I(v) => (0..v.rows).for_each(|i| round::write_ints(tile.ty, v.line(i), &mut bytes)),
             }
         }
@@ -293,15 +316,17 @@ impl<'p> Pe<'p> {
         let size = tile.ty.bytes() as usize;
         let bytes = store.bytes(access.tensor);
         let stride = tile.stride as usize;
-        let cols = tile.shape[1] as usize;
+        // The tile has the shape of the access. Rows without gaps on both sides are one.
+        let [rows, cols] = tile.shape.map(|n| n as usize);
+        let dense = stride == cols && access.stride as usize == cols;
+        let [rows, cols] = if dense { [1, rows * cols] } else { [rows, cols] };
         let Some((lanes, at)) = self.scratch.lanes_mut(p, dst) else { return };
-        // The tile has the shape of the access.
-        for i in 0..tile.shape[0] as usize {
+        for i in 0..rows {
             let first = (access.offset as usize + i * access.stride as usize) * size;
             let line = bytes.get(first..first + cols * size).unwrap_or(&[]);
             let to = at + i * stride..at + i * stride + cols;
             match lanes {
-                Lanes::F(v) => round::read_floats(tile.ty, line, &mut v[to]),
+                Lanes::F(v) => tile.ty.widen(line, &mut v[to]),
                 Lanes::I(v) => round::read_ints(tile.ty, line, &mut v[to]),
             }
         }

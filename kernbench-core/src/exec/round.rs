@@ -1,10 +1,6 @@
 //! Conversions between the bytes of memory, the widened values of scratch, and element types.
 
-use crate::ty::{ElementType, bf16, f16};
-use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
-
-/// Elements converted at a time through a buffer on the stack.
-const CHUNK: usize = 256;
+use crate::ty::ElementType;
 
 /// Whether values of the type are held as f32; the others are held as i32.
 pub(super) const fn is_float(ty: ElementType) -> bool {
@@ -73,53 +69,6 @@ pub(super) fn int_to_float(ty: ElementType, x: i32) -> f32 {
     let sticky = u32::from(kept != a) << drop;
     let m = (kept | sticky) as f32;
     if x < 0 { -m } else { m }
-}
-
-/// Reads little-endian elements of a floating-point type, exactly. Missing bytes leave values alone.
-pub(super) fn read_floats(ty: ElementType, bytes: &[u8], out: &mut [f32]) {
-    if ty == ElementType::F32 {
-        for (o, b) in out.iter_mut().zip(bytes.as_chunks::<4>().0) {
-            *o = f32::from_le_bytes(*b);
-        }
-        return;
-    }
-    let mut bits = [0u16; CHUNK];
-    for (out, bytes) in out.chunks_mut(CHUNK).zip(bytes.chunks(2 * CHUNK)) {
-        let n = out.len().min(bytes.len() / 2);
-        for (o, b) in bits.iter_mut().zip(bytes.as_chunks::<2>().0) {
-            *o = u16::from_le_bytes(*b);
-        }
-        if ty == ElementType::F16 {
-            bits[..n].reinterpret_cast::<f16>().convert_to_f32_slice(&mut out[..n]);
-        } else {
-            bits[..n].reinterpret_cast::<bf16>().convert_to_f32_slice(&mut out[..n]);
-        }
-    }
-}
-
-/// Appends little-endian elements; the values are already rounded to `ty`.
-pub(super) fn write_floats(ty: ElementType, values: &[f32], out: &mut Vec<u8>) {
-    let at = out.len();
-    out.resize(at + values.len() * ty.bytes() as usize, 0);
-    let out = &mut out[at..];
-    if ty == ElementType::F32 {
-        for (o, x) in out.as_chunks_mut::<4>().0.iter_mut().zip(values) {
-            *o = x.to_le_bytes();
-        }
-        return;
-    }
-    let mut bits = [0u16; CHUNK];
-    for (out, values) in out.chunks_mut(2 * CHUNK).zip(values.chunks(CHUNK)) {
-        let bits = &mut bits[..values.len()];
-        if ty == ElementType::F16 {
-            bits.reinterpret_cast_mut::<f16>().convert_from_f32_slice(values);
-        } else {
-            bits.reinterpret_cast_mut::<bf16>().convert_from_f32_slice(values);
-        }
-        for (o, b) in out.as_chunks_mut::<2>().0.iter_mut().zip(bits) {
-            *o = b.to_le_bytes();
-        }
-    }
 }
 
 /// Reads little-endian elements of an integer type. Missing bytes leave values alone.

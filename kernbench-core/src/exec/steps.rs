@@ -1,8 +1,9 @@
 //! What each element-wise function computes, over slices of equal length.
 //!
 //! Floats compute in f32, each function rounding once in f32; i32 wraps. Exponential, logarithm and
-//! hyperbolic tangent are those of `libm`, so the bits do not depend on the host's C library.
+//! hyperbolic tangent are our own, so the bits do not depend on the host.
 
+use super::functions;
 use super::round::{canonical, float_to_int, int_to_float, to_bf16, to_f16, wrap_ints};
 use crate::ir::Fun;
 use crate::ty::ElementType;
@@ -125,9 +126,9 @@ pub(super) fn float(arch: Arch, fun: Fun, o: &mut [f32], [a, b, c]: [&[f32]; 3])
         Fun::Neg => map1(arch, o, a, |x| -x),
         Fun::Abs => map1(arch, o, a, f32::abs),
         Fun::Fma => map3(arch, o, a, [b, c], f32::mul_add),
-        Fun::Exp => map1(arch, o, a, libm::expf),
-        Fun::Log => map1(arch, o, a, libm::logf),
-        Fun::Tanh => map1(arch, o, a, libm::tanhf),
+        Fun::Exp => map1(arch, o, a, functions::exp),
+        Fun::Log => map1(arch, o, a, functions::log),
+        Fun::Tanh => map1(arch, o, a, functions::tanh),
         Fun::Sqrt => map1(arch, o, a, f32::sqrt),
         Fun::Rsqrt => map1(arch, o, a, |x| 1.0 / x.sqrt()),
         Fun::Recip => map1(arch, o, a, |x| 1.0 / x),

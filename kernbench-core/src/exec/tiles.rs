@@ -54,6 +54,8 @@ struct Live {
     base: TileId,
     end: u32,
     lanes: Lanes,
+    /// Differs from every version of every buffer before the last write.
+    version: u64,
 }
 
 /// How many freed buffers of each kind are kept for later tiles.
@@ -63,6 +65,7 @@ const SPARE: usize = 16;
 pub(super) struct Scratch {
     /// By first byte; no two overlap.
     live: BTreeMap<u32, Live>,
+    writes: u64,
     spare_f: Vec<Vec<f32>>,
     spare_i: Vec<Vec<i32>>,
 }
@@ -96,7 +99,8 @@ impl Scratch {
             super::round::read_ints(base.ty, &poison.to_le_bytes(), &mut one);
             Lanes::I(renew(self.spare_i.pop(), n, one[0], whole))
         };
-        self.live.insert(base.addr, Live { base: base_id, end, lanes });
+        self.writes += 1;
+        self.live.insert(base.addr, Live { base: base_id, end, lanes, version: self.writes });
     }
 
     /// The values of a tile whose base is there; an empty matrix otherwise.
@@ -117,7 +121,37 @@ impl Scratch {
         self.ensure(p, id, true);
         let tile = p.tile(id);
         let live = self.live.get_mut(&p.tile(tile.base).addr)?;
+        self.writes += 1;
+        live.version = self.writes;
         Some((&mut live.lanes, offset(p, tile)))
+    }
+
+    /// A number that tells the values of a tile's base from all others this scratch has held; 0 if it is
+    /// not there.
+    pub fn version(&self, p: &PeProgram, id: TileId) -> u64 {
+        self.live.get(&p.tile(p.tile(id).base).addr).map_or(0, |l| l.version)
+    }
+
+    /// Takes the floats of a tile's base out for writing, made if needed, and the tile's first element in
+    /// them; [`Scratch::put`] brings them back.
+    pub fn take(&mut self, p: &PeProgram, id: TileId) -> Option<(Vec<f32>, usize)> {
+        match self.lanes_mut(p, id)? {
+            (Lanes::F(v), at) => Some((std::mem::take(v), at)),
+            (Lanes::I(_), _) => None,
+        }
+    }
+
+    /// Brings back what [`Scratch::take`] gave.
+    pub fn put(&mut self, p: &PeProgram, id: TileId, values: Vec<f32>) {
+        if let Some(live) = self.live.get_mut(&p.tile(p.tile(id).base).addr) {
+            live.lanes = Lanes::F(values);
+        }
+    }
+
+    /// Whether the bases of two tiles share bytes.
+    pub fn overlap(p: &PeProgram, a: TileId, b: TileId) -> bool {
+        let [a, b] = [a, b].map(|t| p.tile(p.tile(t).base));
+        a.addr < b.addr + b.span() && b.addr < a.addr + a.span()
     }
 
     /// Live base tiles.

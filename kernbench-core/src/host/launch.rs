@@ -28,7 +28,7 @@ pub struct LaunchOptions {
     pub scratch_bytes: Option<u32>,
     /// Whether values are computed; default: as the context. Without, what it stores becomes unreadable.
     pub data: Option<bool>,
-    /// The most ops of all PEs together; default: 67108864, which take about 10 GiB of the host's memory.
+    /// The most ops of all PEs together, of which a composite GEMM counts for each of its tiles; default: 67108864, which take about 10 GiB of the host's memory.
     pub max_ops: Option<u64>,
     /// Only record and check: nothing is simulated, computed or logged.
     pub dry_run: bool,

@@ -23,6 +23,7 @@ use state::State;
 use std::cell::{Ref, RefCell};
 use std::marker::PhantomData;
 use std::rc::Rc;
+use std::sync::Arc;
 
 type Shared = Rc<RefCell<State>>;
 
@@ -169,9 +170,36 @@ impl Context {
             for x in array {
                 x.write(&mut bytes);
             }
-            bytes
+            Arc::new(bytes)
         });
         Ok(())
+    }
+
+    /// A tensor with the elements whose little-endian bytes, row-major, are given. They are shared, not
+    /// copied.
+    ///
+    /// # Errors
+    /// As [`Context::from_array`], and bytes that are not those of the shape.
+    pub fn from_bytes<T: Dtype>(
+        &self,
+        bytes: &Arc<Vec<u8>>,
+        shape: [usize; 2],
+        placement: Placement,
+        name: &str,
+    ) -> Result<Tensor<T>, Failure> {
+        let tensor = self.empty(shape, placement, name)?;
+        let (have, want) = (bytes.len(), shape[0] * shape[1] * T::TYPE.bytes() as usize);
+        if have != want {
+            let text = format!(
+                "{have} bytes for tensor `{name}`, which is {}[{}, {}], {want} bytes",
+                T::TYPE,
+                shape[0],
+                shape[1]
+            );
+            return Err(Diagnostic::error("KB0605", text).help("give the bytes of all elements").into());
+        }
+        self.shared.borrow_mut().write(tensor.id(), || bytes.clone());
+        Ok(tensor)
     }
 
     fn owns<T>(&self, tensor: &Tensor<T>) -> Result<(), Failure> {

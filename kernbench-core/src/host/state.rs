@@ -154,9 +154,9 @@ impl State {
     }
 
     /// Writes a tensor from the host, one shard after another.
-    pub(super) fn write(&mut self, id: TensorId, bytes: impl FnOnce() -> Vec<u8>) {
+    pub(super) fn write(&mut self, id: TensorId, bytes: impl FnOnce() -> Arc<Vec<u8>>) {
         if self.data {
-            self.store.write_host(id, &bytes());
+            self.store.write_host(id, bytes());
         } else {
             self.store.mark_written(id);
         }

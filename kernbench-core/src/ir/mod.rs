@@ -3,6 +3,7 @@
 //! Invariant: nothing here knows time or data; the engine and the executor both read a program
 //! and never each other.
 
+mod access;
 mod composite;
 mod ids;
 mod listing;
@@ -11,6 +12,7 @@ mod program;
 mod site;
 mod text;
 
+pub use access::*;
 pub use composite::*;
 pub use ids::*;
 pub use listing::{Alike, PeName, pe_names};

@@ -14,7 +14,7 @@ pub use versions::{Version, Writer};
 use crate::ir::{PeId, TensorId};
 use crate::ty::ElementType;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use versions::Versions;
 
 /// The tensors of a context: their bytes, if data is on, and their versions.
@@ -30,8 +30,8 @@ pub struct Store {
 struct Stored {
     ty: ElementType,
     shape: [usize; 2],
-    /// Empty until asked for; poison then.
-    bytes: OnceLock<Vec<u8>>,
+    /// Empty until asked for; poison then. The host may share what it wrote; a store copies it first.
+    bytes: OnceLock<Arc<Vec<u8>>>,
     versions: Versions,
 }
 
@@ -50,9 +50,9 @@ impl Stored {
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         if self.bytes.get().is_none() {
-            self.bytes = OnceLock::from(self.poisoned());
+            self.bytes = OnceLock::from(Arc::new(self.poisoned()));
         }
-        self.bytes.get_mut().map_or(&mut [], |b| b.as_mut_slice())
+        self.bytes.get_mut().map_or(&mut [], |b| Arc::make_mut(b).as_mut_slice())
     }
 }
 
@@ -104,12 +104,13 @@ impl Store {
     }
 
     /// The host writes a whole tensor, little-endian and row-major. The caller has checked the length.
-    pub fn write_host(&mut self, id: TensorId, bytes: &[u8]) {
-        let data = self.data;
+    /// Bytes given as an [`Arc`] are not copied.
+    pub fn write_host(&mut self, id: TensorId, bytes: impl Into<Arc<Vec<u8>>>) {
+        let (data, bytes) = (self.data, bytes.into());
         self.mark_written(id);
         if let Some(t) = self.get_mut(id).filter(|_| data) {
             debug_assert_eq!(bytes.len(), t.len(), "the host checks lengths");
-            t.bytes = OnceLock::from(bytes.to_vec());
+            t.bytes = OnceLock::from(bytes);
         }
     }
 
@@ -134,7 +135,7 @@ impl Store {
         let data = self.data;
         self.mark_written(id);
         if let Some(t) = self.get_mut(id).filter(|_| data) {
-            t.bytes = OnceLock::from(vec![0; t.len()]);
+            t.bytes = OnceLock::from(Arc::new(vec![0; t.len()]));
         }
     }
 
@@ -152,7 +153,7 @@ impl Store {
     #[must_use]
     pub fn bytes(&self, id: TensorId) -> &[u8] {
         match self.get(id) {
-            Some(t) if self.data => t.bytes.get_or_init(|| t.poisoned()),
+            Some(t) if self.data => t.bytes.get_or_init(|| Arc::new(t.poisoned())),
             _ => &[],
         }
     }

@@ -70,7 +70,7 @@ fn host_writes_are_seen_in_the_bytes() {
     s.create(T, ElementType::U8, [2, 2]);
     s.write_host_at(T, 3, &[7, 8, 9]);
     assert_eq!(s.bytes(T), [0xA5, 0xA5, 0xA5, 7]);
-    s.write_host(T, &[1, 2, 3, 4]);
+    s.write_host(T, vec![1, 2, 3, 4]);
     assert_eq!(s.bytes(T), [1, 2, 3, 4]);
     s.write_zeros(T);
     assert_eq!(s.bytes(T), [0; 4]);

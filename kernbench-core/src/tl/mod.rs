@@ -7,6 +7,7 @@ mod access;
 mod composite;
 mod expr;
 mod findings;
+mod gemm;
 #[allow(missing_docs)] // Their documentation is on the twins that users see in `tl`.
 mod intrinsics;
 mod launch;
@@ -22,8 +23,8 @@ mod turns;
 mod view;
 
 pub use crate::ir::Level;
-pub use composite::{Factor, Gemm, GemmInput, GemmOutput, Side, StoredAs};
 pub use expr::{Expr, Operand};
+pub use gemm::{Factor, Gemm, GemmInput, GemmOutput, Side, StoredAs};
 pub use launch::{Grid, Launch, Newest, TensorState};
 pub use recorder::Recorder;
 pub use scope::{At, Frame, Scope};

@@ -263,6 +263,16 @@ impl State {
         OpId(self.program.ops.len() as u32 - 1)
     }
 
+    /// Whether the launch may have `n` more ops, which then are taken; a mistake if not.
+    pub(crate) fn afford(&mut self, n: u64, site: SiteId) -> bool {
+        let left = self.shared.ops_left.checked_sub(n);
+        match left {
+            Some(left) => self.shared.ops_left = left,
+            None => self.too_many_ops(site),
+        }
+        left.is_some()
+    }
+
     #[cold]
     fn too_many_ops(&mut self, site: SiteId) {
         self.mistake(self.program.pe, site, "KB0116", || {

@@ -275,6 +275,8 @@ fn numbers_of_the_default_machine() {
     let slots = [BufferKind::Tcm, BufferKind::Sram, BufferKind::Hbm].map(|k| m.slot_cost(k).time(512));
     assert_eq!(slots, [1000, 2000 + 1000 + 4000, 6000 + 2000 + 2000]);
     assert_eq!((t.poll_ps(), t.page_bytes()), (4000, 2 << 20));
+    let slow = machine(&[("  mmu:\n    overhead_ns: 0", "  mmu:\n    overhead_ns: 1.5")]);
+    assert_eq!((m.mmu.overhead_ps, slow.machine().mmu.overhead_ps), (0, 1500));
     assert!(m.accel_slot);
     assert!(!machine(&[("  shared_resource: accel_slot", "")]).machine().accel_slot);
 }

@@ -191,6 +191,16 @@ fn check_composite(pe: &PeProgram, c: &Composite) -> Wrong {
         let [a, b, out] = sides;
         return Some(("KB0208", format!("a composite of {a:?} and {b:?} into shape {out:?}")));
     }
+    let other_type = |(place, ty)| match place {
+        Place::Tcm { tile, .. } => pe.tile(tile).ty != ty,
+        Place::Hbm { .. } => false,
+    };
+    if [(c.a, c.ty), (c.b, c.ty), (c.out, c.out_ty)].into_iter().any(other_type) {
+        return Some((
+            "KB0208",
+            format!("a composite of {} into {} with tiles of other types", c.ty, c.out_ty),
+        ));
+    }
     c.epilogue.iter().find_map(|s| {
         let Operand::Tile(t) = s.operand else { return None };
         let (have, want) = (pe.tile(t).shape, c.operand_shape(s.level));

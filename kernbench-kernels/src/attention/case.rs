@@ -6,9 +6,9 @@ use crate::oracle::{self, Problem};
 use crate::{random, tolerance};
 use kernbench_core::diag::{Diagnostic, Failure};
 use kernbench_core::host::{Context, LaunchOptions};
-use kernbench_core::ndarray::Array2;
 use kernbench_core::placement::Placement;
 use kernbench_core::ty::{ElementType, Float, bf16, f16};
+use std::sync::Arc;
 
 const fn param(key: &'static str, default: &'static str, about: &'static str) -> Param {
     Param { key, default, about }
@@ -136,16 +136,11 @@ fn inputs(ctx: &Context, p: &Params, fill: Fill) -> Result<Vec<HostArray>, Failu
     let q = if is_prefill(p) { vec![a.t_q, a.h_q * a.d] } else { vec![a.h_q, a.d] };
     let kv = vec![a.h_kv * a.s_kv, a.d];
     let array = |name: &str, shape: Vec<usize>| {
-        let n = shape.iter().product();
-        let values = match fill {
+        let bytes = match fill {
             Fill::Nothing => vec![],
-            Fill::Seed(seed) => match ty {
-                ElementType::F16 => random::normal::<f16>(seed, name, n),
-                ElementType::Bf16 => random::normal::<bf16>(seed, name, n),
-                _ => random::normal::<f32>(seed, name, n),
-            },
+            Fill::Seed(seed) => random::normal_bytes(ty, seed, name, shape.iter().product()),
         };
-        HostArray { name: name.to_owned(), ty, shape, values }
+        HostArray { name: name.to_owned(), ty, shape, bytes: Arc::new(bytes) }
     };
     Ok(vec![array("q", q), array("k", kv.clone()), array("v", kv)])
 }
@@ -186,34 +181,37 @@ fn run_in<T: Float>(
     };
     let place = |x: &HostArray, placement| {
         let (m, n) = (x.shape[0], x.shape[1]);
-        match x.values.is_empty() {
+        match x.bytes.is_empty() {
             true => ctx.zeros::<T>([m, n], placement, &x.name),
-            false => {
-                let array = Array2::from_shape_fn((m, n), |(i, j)| T::from_f32(x.values[i * n + j]));
-                ctx.from_array(&array, placement, &x.name)
-            }
+            false => ctx.from_bytes(&x.bytes, [m, n], placement, &x.name),
         }
     };
     let tq = place(q, everywhere)?;
     let tk = place(k, split)?;
     let tv = place(v, split)?;
     let mut to = ctx.empty::<T>([q.shape[0], q.shape[1]], everywhere, "o")?;
-    let launched = if kind == Kind::Decode {
-        let kernel = gqa_decode_short { q: tq.input(), k: tk.input(), v: tv.input(), o: to.output(), a };
-        ctx.launch_with("decode", kernel, options)?
-    } else {
-        let kernel = gqa_prefill_short { q: tq.input(), k: tk.input(), v: tv.input(), o: to.output(), a };
-        ctx.launch_with("prefill", kernel, options)?
-    };
+    let Gqa { h_q, h_kv, d, t_q, s_kv, valid, causal, scale, .. } = a;
+    let problem = Problem { h_q, h_kv, d, t_q, s_kv, valid, causal, scale };
+    let (mut reference, mut low) = (vec![], vec![]);
+    // The references need no launch: they use the threads that recording and simulating leave idle.
+    let launched = rayon::in_place_scope(|scope| {
+        if !q.bytes.is_empty() {
+            scope.spawn(|_| reference = oracle::attention(&problem, q, k, v));
+            scope.spawn(|_| low = oracle::plain::<T>(&problem, q, k, v));
+        }
+        if kind == Kind::Decode {
+            let kernel = gqa_decode_short { q: tq.input(), k: tk.input(), v: tv.input(), o: to.output(), a };
+            ctx.launch_with("decode", kernel, options)
+        } else {
+            let kernel = gqa_prefill_short { q: tq.input(), k: tk.input(), v: tv.input(), o: to.output(), a };
+            ctx.launch_with("prefill", kernel, options)
+        }
+    })?;
     if !launched.computed {
         return Ok(Outcome { launched, outputs: vec![], check: None });
     }
-    let out: Vec<f32> = ctx.read(&to)?.iter().map(|x| x.to_f32()).collect();
-    let Gqa { h_q, h_kv, d, t_q, s_kv, valid, causal, scale, .. } = a;
-    let problem = Problem { h_q, h_kv, d, t_q, s_kv, valid, causal, scale };
-    let reference = oracle::attention(&problem, &q.values, &k.values, &v.values);
-    let low = oracle::plain::<T>(&problem, &q.values, &k.values, &v.values);
-    let check = Some(tolerance::check::<T>(&out, &reference, &low));
-    let output = HostArray { name: "o".to_owned(), ty: T::TYPE, shape: q.shape.clone(), values: out };
+    let out: Vec<T> = ctx.read(&to)?.into_iter().collect();
+    let output = HostArray::new("o", &q.shape, &out);
+    let check = Some(tolerance::check::<T>(&output.floats(), &reference, &low));
     Ok(Outcome { launched, outputs: vec![output], check })
 }

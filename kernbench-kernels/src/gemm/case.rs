@@ -6,9 +6,9 @@ use crate::oracle::Product;
 use crate::{random, tolerance};
 use kernbench_core::diag::{Diagnostic, Failure};
 use kernbench_core::host::{Context, LaunchOptions};
-use kernbench_core::ndarray::Array2;
 use kernbench_core::placement::{Placement, Split};
 use kernbench_core::ty::{ElementType, Float, bf16, f16};
+use std::sync::Arc;
 
 const fn param(key: &'static str, default: &'static str, about: &'static str) -> Param {
     Param { key, default, about }
@@ -43,14 +43,11 @@ fn inputs(_: &Context, p: &Params, fill: Fill) -> Result<Vec<HostArray>, Failure
     let (m, k, n) = (p.count("m", 1)?, p.count("k", 1)?, p.count("n", 1)?);
     let ty = p.float_type("dtype")?;
     let array = |name: &str, shape: [usize; 2]| {
-        let len = shape[0] * shape[1];
-        let values = match (fill, ty) {
-            (Fill::Nothing, _) => vec![],
-            (Fill::Seed(seed), ElementType::F16) => random::normal::<f16>(seed, name, len),
-            (Fill::Seed(seed), ElementType::Bf16) => random::normal::<bf16>(seed, name, len),
-            (Fill::Seed(seed), _) => random::normal::<f32>(seed, name, len),
+        let bytes = match fill {
+            Fill::Nothing => vec![],
+            Fill::Seed(seed) => random::normal_bytes(ty, seed, name, shape[0] * shape[1]),
         };
-        HostArray { name: name.to_owned(), ty, shape: shape.to_vec(), values }
+        HostArray { name: name.to_owned(), ty, shape: shape.to_vec(), bytes: Arc::new(bytes) }
     };
     Ok(vec![array("x", [m, k]), array("w", [k, n]), array("e", [1, n])])
 }
@@ -78,12 +75,9 @@ fn run_in<T: Float>(
     let columns = Placement::new(Split::ColumnWise, Split::ColumnWise).on(cubes, pes);
     let place = |x: &HostArray, placement| {
         let (m, n) = (x.shape[0], x.shape[1]);
-        match x.values.is_empty() {
+        match x.bytes.is_empty() {
             true => ctx.zeros::<T>([m, n], placement, &x.name),
-            false => {
-                let array = Array2::from_shape_fn((m, n), |(i, j)| T::from_f32(x.values[i * n + j]));
-                ctx.from_array(&array, placement, &x.name)
-            }
+            false => ctx.from_bytes(&x.bytes, [m, n], placement, &x.name),
         }
     };
     let (tx, tw, te) = (place(x, everywhere)?, place(w, columns)?, place(e, columns)?);
@@ -98,10 +92,12 @@ fn run_in<T: Float>(
     if !launched.computed {
         return Ok(Outcome { launched, outputs: vec![], check: None });
     }
-    let out: Vec<f32> = ctx.read(&ty)?.iter().map(|x| x.to_f32()).collect();
-    let product = Product { m, k, n, x: &x.values, w: &w.values };
+    let out: Vec<T> = ctx.read(&ty)?.into_iter().collect();
+    let output = HostArray::new("y", &[m, n], &out);
+    let (x, w, e) = (x.floats(), w.floats(), e.floats());
+    let product = Product { m, k, n, x: &x, w: &w };
     let (reference, low) = (product.exact(), product.plain::<T>());
-    let e = |at: usize| e.values[at % n];
+    let e = |at: usize| e[at % n];
     let reference: Vec<f64> =
         reference.into_iter().enumerate().map(|(at, y)| finish(epilogue, y, f64::from(e(at)))).collect();
     let round = |y: f64| T::from_f32(y as f32).to_f32();
@@ -110,8 +106,7 @@ fn run_in<T: Float>(
         .enumerate()
         .map(|(at, y)| round(finish(epilogue, f64::from(y), f64::from(e(at)))))
         .collect();
-    let check = Some(tolerance::check::<T>(&out, &reference, &low));
-    let output = HostArray { name: "y".to_owned(), ty: T::TYPE, shape: vec![m, n], values: out };
+    let check = Some(tolerance::check::<T>(&output.floats(), &reference, &low));
     Ok(Outcome { launched, outputs: vec![output], check })
 }
 

@@ -61,6 +61,7 @@ pub(super) const PAGES: &[(&str, &str)] = pages![
     "KB0402"
     "KB0403"
     "KB0404"
+    "KB0405"
     "KB0501"
     "KB0502"
     "KB0503"

@@ -2,6 +2,7 @@
 
 use super::{context, counted, message, on};
 use kernbench::host::LaunchOptions;
+use kernbench::ir::{CompositeId, Draft, OpId, OpKind, PeProgram};
 use kernbench::placement::Placement;
 use kernbench::prelude::*;
 
@@ -145,4 +146,57 @@ fn kb0203_the_buffers_of_a_composite_are_in_scratch() {
     ");
     // Two tiles of each operand, 32 x 8 and 8 x 32, and the whole output.
     run(2 * (32 * 8 + 8 * 32) * 4 + 64 * 64 * 4).unwrap();
+}
+
+#[test]
+fn kb0207_and_kb0208_of_a_draft_that_was_edited() {
+    let ctx = context();
+    let (a, b) = (counted(&ctx, [4, 8], "a"), counted(&ctx, [8, 6], "b"));
+    let mut o = ctx.empty([4, 6], ONE, "o").unwrap();
+    let kernel = product { a: a.input(), b: b.input(), o: o.output(), k: 8, n: 6 };
+    let options = LaunchOptions::default();
+    let Draft(program) = ctx.record("product", &kernel, &options).unwrap();
+    let edited = |edit: fn(&mut PeProgram)| {
+        let mut program = program.clone();
+        edit(&mut program.pes[0]);
+        message(ctx.verify(Draft(program), &options).map(|(_, warnings)| warnings))
+    };
+    insta::assert_snapshot!(edited(|pe| pe.ops[0].kind = OpKind::Composite { composite: CompositeId(1) }), @"
+    error[KB0207]: op 0 of PE 0 of cube 0: its composite does not exist
+      --> composite.rs:L:C: `p`
+      help: edit the draft so that its indices name what exists, or record it again
+    ");
+    insta::assert_snapshot!(edited(|pe| pe.ops[1].kind = OpKind::Join { composite: OpId(1) }), @"
+    error[KB0207]: op 1 of PE 0 of cube 0: it waits for no composite
+      --> composite.rs:L:C
+      help: edit the draft so that its indices name what exists, or record it again
+    ");
+    insta::assert_snapshot!(edited(|pe| pe.accesses.truncate(5)), @"
+    error[KB0207]: op 0 of PE 0 of cube 0: its access does not exist
+      --> composite.rs:L:C: `p`
+      help: edit the draft so that its indices name what exists, or record it again
+    ");
+    insta::assert_snapshot!(edited(|pe| pe.composites[0].mkn = [4, 8, 5]), @"
+    error[KB0208]: op 0 of PE 0 of cube 0: a composite of [4, 8] and [8, 6] into shape [4, 6]
+      --> composite.rs:L:C: `p`
+      help: give the op tiles of shapes and types that fit each other
+    ");
+}
+
+#[test]
+fn kb0116_tiles_of_a_composite_count_as_ops() {
+    let ctx = context();
+    let (a, b) = (counted(&ctx, [64, 640], "a"), counted(&ctx, [640, 6], "b"));
+    let mut o = ctx.empty([64, 6], ONE, "o").unwrap();
+    let mut run = |max_ops| {
+        let kernel = product { a: a.input(), b: b.input(), o: o.output(), k: 640, n: 6 };
+        ctx.launch_with("product", kernel, &LaunchOptions { max_ops: Some(max_ops), ..on(1, 1) })
+    };
+    insta::assert_snapshot!(message(run(19)), @"
+    error[KB0116]: the launch has more ops than it may have
+      --> composite.rs:L:C: `p`
+      help: work on larger blocks, split the work into several launches, or raise `max_ops`
+    ");
+    // 2 x 10 x 1 tiles, the op and its wait.
+    run(22).unwrap();
 }

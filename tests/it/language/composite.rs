@@ -255,3 +255,54 @@ fn a_product_over_nothing_is_the_epilogue_of_zero_and_nothing_takes_nothing() {
     ctx.launch_with("empty", empty { a: a.input(), b: b.input(), o: o.output() }, &on(1, 1)).unwrap();
     assert!(ctx.read(&o).unwrap().iter().all(|&x| x == 3.0));
 }
+
+#[kernel]
+fn in_turn(x: In<f16>, w: In<f16>, y: Out<f16>, buffers: usize) {
+    let x = tl::load(x);
+    for rows in Block::new(0, 96).blocks(32) {
+        scratch_scope!(buffers = buffers, {
+            let last = tl::zeros::<f16>([32, 32]);
+            let kept = tl::composite(Gemm::new(x.rows(rows), w, last));
+            let sent = tl::composite(Gemm::new(x.rows(rows), w, y.rows(rows)).relu(Level::Kernel));
+            if rows.start == 0 {
+                tl::wait(kept);
+            }
+            let _ = sent;
+            let z = tl::eval(last * 2.0);
+            let _ = z;
+        });
+    }
+    tl::fence();
+}
+
+#[test]
+fn composites_wait_for_those_whose_bytes_they_take_and_a_fence_waits_for_all() {
+    let ctx = context();
+    let x = ctx.zeros::<f16>([96, 128], ONE, "x").unwrap();
+    let w = ctx.zeros::<f16>([128, 32], ONE, "w").unwrap();
+    let mut y = ctx.empty::<f16>([96, 32], ONE, "y").unwrap();
+    let run = ctx.launch("turns", in_turn { x: x.input(), w: w.input(), y: y.output(), buffers: 2 }).unwrap();
+    insta::assert_snapshot!(ctx.listing(&run.program), @"
+    program `turns` of `in_turn`: 1 PE, 15 ops
+      x f16[96, 128]
+      w f16[128, 32]
+      y f16[96, 32]
+
+    sip0.cube0.pe0 (1 PE), 15 ops, peak 73728 B
+       0 x     load x[0:96, 0:128] : f16[96, 128]
+       1 last  fill 0.0 : f16[32, 32]
+       2 kept  composite %0[0:32, 0:128], w[0:128, 0:32] -> %1 : f16[32, 32]  <- 0 ~1
+       3 sent  composite %0[0:32, 0:128], w[0:128, 0:32] -> y[0:32, 0:32], relu of the whole output : f16[32, 32]  <- 0
+       4 _     wait 2  <- |2
+       5 z     mul(%1, 2.0) : f16[32, 32]  <- 2 |4
+       6 last  fill 0.0 : f16[32, 32]
+       7 kept  composite %0[32:64, 0:128], w[0:128, 0:32] -> %6 : f16[32, 32]  <- 0 ~6 |4
+       8 sent  composite %0[32:64, 0:128], w[0:128, 0:32] -> y[32:64, 0:32], relu of the whole output : f16[32, 32]  <- 0 |4
+       9 z     mul(%6, 2.0) : f16[32, 32]  <- 7
+      10 last  fill 0.0 : f16[32, 32]  <- ~2
+      11 kept  composite %0[64:96, 0:128], w[0:128, 0:32] -> %10 : f16[32, 32]  <- 0 ~2 ~10
+      12 sent  composite %0[64:96, 0:128], w[0:128, 0:32] -> y[64:96, 0:32], relu of the whole output : f16[32, 32]  <- 0 ~3
+      13 z     mul(%10, 2.0) : f16[32, 32]  <- 11
+      14 _     fence  <- |4 |12 |13
+    ");
+}

@@ -308,6 +308,8 @@ impl FlitWires {
             self.wheel.push(Entry { time: leg.due, id, number: leg.train.first, what: LEG | at });
             return None;
         }
+        // An entry that was for a leg here before must not be taken for one of this leg.
+        leg.due = Ps::MAX;
         leg.state = State::Booked { open, before };
         let next = leg.hop + u32::from(step.hops);
         if step.end != End::Node {
@@ -394,7 +396,8 @@ impl FlitWires {
             self.bookings.free(leg);
         }
         let done_ps = flight.done_ps;
-        let contention_ps = done_ps.saturating_sub(flight.start_ps + flight.alone_ps);
+        // Nothing is faster than alone; if something were, this number would break a law.
+        let contention_ps = done_ps.wrapping_sub(flight.start_ps + flight.alone_ps);
         self.unused.push(place);
         Some(Arrival { done_ps, contention_ps })
     }

@@ -74,6 +74,15 @@ impl On<'_> {
             p.ops.iter().rposition(|o| p.written(&o.kind) == Some(tile)).map(|i| OpId(i as u32))
         };
         p.for_each_read(&kind, |t| edges.extend(writers(t, p).map(|o| Edge::new(EdgeKind::Data, o))));
+        if let Some(tile) = p.written(&kind) {
+            for (i, o) in p.ops.iter().enumerate() {
+                let mut reads = false;
+                p.for_each_read(&o.kind, |t| reads |= t == tile);
+                if reads {
+                    edges.push(Edge::new(EdgeKind::Anti, OpId(i as u32)));
+                }
+            }
+        }
         let whole = matches!(kind, OpKind::Fence | OpKind::Barrier { .. });
         for (i, o) in p.ops.iter().enumerate() {
             let fence = matches!(
@@ -121,6 +130,15 @@ impl On<'_> {
         let dst = self.tile(shape, ElementType::F16);
         self.op(name, OpKind::Load { access, dst });
         dst
+    }
+
+    /// Reads into a tile that was in use: when all that read it have.
+    pub fn reload(&mut self, dst: TileId, home: u32) {
+        let tile = *self.program().tile(dst);
+        let access = self.access(home, 0, tile.bytes() as u32, 1, 0);
+        let a = &mut self.program().accesses[access.at()];
+        (a.shape, a.stride) = (tile.shape, tile.shape[1]);
+        self.op("x", OpKind::Load { access, dst });
     }
 
     pub fn store(&mut self, src: TileId, home: u32) -> OpId {

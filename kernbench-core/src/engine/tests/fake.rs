@@ -14,6 +14,8 @@ pub(crate) struct Line {
     wires: Vec<Wire>,
     edges: BTreeMap<(u32, u32), EdgeId>,
     bridge: u32,
+    /// Of a router and of a bridge.
+    pub overheads_ps: [Ps; 2],
 }
 
 /// The numbers of the default machine for `cubes` cubes of `pes` PEs in one SIP.
@@ -53,7 +55,8 @@ pub(crate) fn machine(cubes: u32, pes: u32) -> Machine {
 impl Line {
     pub fn new(cubes: u32, pes: u32) -> Self {
         let (count, bridge) = (cubes * pes, 3 * cubes * pes);
-        let mut line = Line { machine: machine(cubes, pes), wires: vec![], edges: BTreeMap::new(), bridge };
+        let (machine, overheads_ps) = (machine(cubes, pes), [ns(2.0), ns(16.0)]);
+        let mut line = Line { machine, wires: vec![], edges: BTreeMap::new(), bridge, overheads_ps };
         for i in 0..count {
             line.pair(3 * i, 3 * i + 1, 256.0);
             line.pair(3 * i + 1, 3 * i + 2, 256.0);
@@ -70,6 +73,10 @@ impl Line {
         line
     }
 
+    pub fn edge_count(&self) -> usize {
+        self.wires.len()
+    }
+
     fn pair(&mut self, a: u32, b: u32, gbs: f64) {
         for (from, to) in [(a, b), (b, a)] {
             self.edges.insert((from, to), EdgeId(self.wires.len() as u32));
@@ -81,6 +88,12 @@ impl Line {
                 propagation_ps: 10,
             });
         }
+    }
+
+    /// Gives a wire another bandwidth.
+    pub fn reshape(&mut self, wire: usize, gbs: f64) {
+        let rate = Rate::gbs(gbs);
+        (self.wires[wire].rate, self.wires[wire].flit_ps) = (Some(rate), rate.time(256));
     }
 
     fn route(&self, issuer: u32, home: u32, sink: u32) -> Route {
@@ -115,13 +128,10 @@ impl Fabric for Line {
     }
     fn overhead_ps(&self, node: NodeId) -> Ps {
         match node.0 {
-            n if n >= self.bridge => ns(16.0),
-            n if n % 3 == 1 => ns(2.0),
+            n if n >= self.bridge => self.overheads_ps[1],
+            n if n % 3 == 1 => self.overheads_ps[0],
             _ => 0,
         }
-    }
-    fn follows(&self, _: EdgeId) -> bool {
-        false
     }
     fn gathers(&self, _: NodeId) -> bool {
         false

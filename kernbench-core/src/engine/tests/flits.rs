@@ -287,3 +287,21 @@ impl Wires for FlitWires<'_> {
         self.instants
     }
 }
+
+impl<W: Wires + ?Sized> Wires for &mut W {
+    fn start(&mut self, paths: &Paths, id: u32, path: Path, load: Load, sink: Sink, at: Ps) {
+        (**self).start(paths, id, path, load, sink, at);
+    }
+
+    fn run(&mut self, paths: &Paths, until: Ps) -> Progress {
+        (**self).run(paths, until)
+    }
+
+    fn is_idle(&self) -> bool {
+        (**self).is_idle()
+    }
+
+    fn events(&self) -> u64 {
+        (**self).events()
+    }
+}

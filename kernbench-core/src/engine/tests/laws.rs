@@ -1,7 +1,10 @@
 //! Laws that hold for any program, on pseudo-random ones.
 
+use super::flits::FlitWires;
+use super::model::Model;
 use super::*;
 use crate::engine::sim::Simulation;
+use crate::engine::wires::Wires;
 use crate::ir::{Engine, OpKind};
 use crate::topology::IssueMode;
 use crate::ty::Dir::{E, W};
@@ -49,12 +52,13 @@ pub(crate) fn random(seed: u64, pes: u32) -> Program {
     b.finish()
 }
 
-fn cases() -> impl Iterator<Item = (Line, Program, Timing)> {
-    (0..40).map(|seed| {
+pub(crate) fn cases() -> impl Iterator<Item = (Line, Program, Timing)> {
+    (0..40).flat_map(|seed| Model::ALL.map(|model| (seed, model))).map(|(seed, model)| {
         let line = Line::new(2, 3);
         let program = random(seed, 6);
         let issue = if seed % 3 == 0 { IssueMode::Blocking } else { IssueMode::Dataflow };
-        let timing = run_with(&line, &program, &Options { issue, start_ps: seed * 100, ..options(&line) });
+        let options = Options { issue, start_ps: seed * 100, ..options(&line) };
+        let timing = model.timing(&line, &program, &options);
         (line, program, timing)
     })
 }
@@ -104,23 +108,36 @@ fn engines_serve_in_order_and_are_busy_at_most_all_the_time() {
     }
 }
 
+fn begin<W: Wires>(mut sim: Simulation<'_, W>, order: [usize; 6]) -> Timing {
+    order.into_iter().for_each(|p| sim.begin(p));
+    sim.drain().unwrap_or_else(|s| panic!("{s}"))
+}
+
 #[test]
 fn the_order_in_which_pes_begin_does_not_show() {
     for seed in 0..20 {
         let line = Line::new(2, 3);
         let program = random(seed, 6);
         let options = options(&line);
-        let run = |order: [usize; 6]| {
-            let ids = Ids::new(&program);
-            let wires = FlitWires::new(&line.machine, ids.len());
-            let mut sim = Simulation::new(&line, &program, &options, ids, wires);
-            order.into_iter().for_each(|p| sim.begin(p));
-            sim.drain().unwrap_or_else(|s| panic!("{s}"))
-        };
-        let timing = run([0, 1, 2, 3, 4, 5]);
-        assert_eq!(timing, run([5, 4, 3, 2, 1, 0]));
-        assert_eq!(timing, run([3, 0, 5, 1, 4, 2]));
-        assert_eq!(timing, run_with(&line, &program, &options));
+        let message = || MessageWires::new(&line.machine, program.op_count());
+        let plain = || FlitWires::new(&line);
+        let straight = [0, 1, 2, 3, 4, 5];
+        let by_message =
+            begin(Simulation::new(&line, &program, &options, Ids::new(&program), message()), straight);
+        let by_flit =
+            begin(Simulation::new(&line, &program, &options, Ids::new(&program), plain()), straight);
+        for order in [[5, 4, 3, 2, 1, 0], [3, 0, 5, 1, 4, 2]] {
+            assert_eq!(
+                by_message,
+                begin(Simulation::new(&line, &program, &options, Ids::new(&program), message()), order)
+            );
+            assert_eq!(
+                by_flit,
+                begin(Simulation::new(&line, &program, &options, Ids::new(&program), plain()), order)
+            );
+        }
+        assert_eq!(by_message, Model::MESSAGE.timing(&line, &program, &options));
+        assert_eq!(by_flit, Model::Plain.timing(&line, &program, &options));
     }
 }
 

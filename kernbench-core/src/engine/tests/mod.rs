@@ -1,17 +1,25 @@
-//! The rules of the simulator, one test each, on a small machine and programs by hand.
+//! The rules of the simulator, one test each, on a small machine and programs by hand; its laws, on
+//! random machines, traffic and programs; and the plain engine that moves every flit.
 
 pub(crate) mod build;
 pub(crate) mod composites;
 pub(crate) mod fake;
+mod error;
+mod fifo;
 pub(crate) mod flits;
 pub(crate) mod laws;
-mod machine;
+pub(crate) mod machines;
 pub(crate) mod model;
-mod oracle;
+mod noc;
+mod program_laws;
 mod published;
 mod queues;
+pub(crate) mod random;
 mod rules;
 mod stalls;
+mod star;
+mod traffic_laws;
+mod wire_laws;
 
 use super::traffic::traffic_on;
 use super::*;

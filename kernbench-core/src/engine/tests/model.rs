@@ -17,8 +17,10 @@ pub(crate) enum Model {
 }
 
 impl Model {
-    /// The models that move every flit as the rules say.
+    /// The models that give what moving every flit by the rules gives; laws hold for each.
     pub const EXACT: [Model; 2] = [Model::Plain, Model::Shipped(Fidelity::Flit)];
+    /// The exact ones and one that is near.
+    pub const ALL: [Model; 3] = [Model::MESSAGE, Model::Plain, Model::Shipped(Fidelity::Flit)];
     pub const MESSAGE: Model = Model::Shipped(Fidelity::Message);
 
     pub fn traffic(self, fabric: &dyn Fabric, flows: &[Flow]) -> Vec<Passage> {

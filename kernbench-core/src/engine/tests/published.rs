@@ -1,13 +1,10 @@
-//! Rows 1 to 8 of the machine's published results, which exact models give to 0.1 ns.
+//! Rows 1 to 8 of the machine's published results: exact models give all of them to 0.1 ns, fidelity
+//! `message` those without contention.
 
 use super::model::Model;
 use super::*;
 use crate::ir::{PeId, Transfer};
 use crate::topology::{PeAt, Topology};
-
-fn pe(sip: u32, cube: u32, pe: u32) -> PeId {
-    Topology::default_machine().machine().pe(PeAt { sip, cube, pe })
-}
 
 /// Flow `i` of a row: it begins at HBM channel `i mod 8`.
 fn flow(i: u32, issuer: Issuer, home: PeId, kib: u32) -> Flow {
@@ -19,8 +16,8 @@ fn flow(i: u32, issuer: Issuer, home: PeId, kib: u32) -> Flow {
 #[test]
 fn rows_1_to_8() {
     let first = Topology::default_machine();
-    let yaml = Topology::DEFAULT_YAML.replace("policy: first ", "policy: striped ");
-    let striped = Topology::from_yaml("striped.yaml", &yaml).unwrap();
+    let striped = machines::changed(&[("cube.ucie.policy", "striped".into())]);
+    let pe = |sip, cube, pe| first.machine().pe(PeAt { sip, cube, pe });
     let own = pe(0, 0, 0);
     let dma = Issuer::Dma(own);
     let hot = (0..8).map(|i| flow(i, Issuer::Dma(pe(0, 0, i)), own, 16)).collect();
@@ -36,10 +33,22 @@ fn rows_1_to_8() {
         ("7", &first, vec![flow(0, dma, pe(1, 0, 0), 16)], 412_000),
         ("8", &first, vec![flow(0, Issuer::HostWrite, own, 64)], 542_500),
     ];
-    for model in Model::EXACT {
-        for (row, topology, flows, expected) in &rows {
-            let end = model.traffic(*topology, flows).iter().map(|p| p.end_ps).max();
-            assert_eq!(end, Some(*expected), "row {row}, {model:?}");
+    let mut near = String::new();
+    for (row, topology, flows, expected) in &rows {
+        let end = |model: Model| model.traffic(*topology, flows).iter().map(|p| p.end_ps).max();
+        for model in Model::EXACT {
+            assert_eq!(end(model), Some(*expected), "row {row}, {model:?}");
+        }
+        let message = end(Model::MESSAGE).unwrap_or(0);
+        if flows.len() == 1 {
+            assert_eq!(message, *expected, "row {row}");
+        } else {
+            let _ = writeln!(near, "row {row}: {message}, not {expected}");
         }
     }
+    insta::assert_snapshot!(near, @"
+    row 4: 545000, not 556000
+    row 5 first: 1109500, not 1111500
+    row 5 striped: 414500, not 368500
+    ");
 }

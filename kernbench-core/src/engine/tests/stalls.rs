@@ -31,6 +31,22 @@ fn two_pes_that_receive_first() {
 }
 
 #[test]
+fn a_composite_that_waits_is_shown_once() {
+    let mut b = Build::new(2);
+    let mut pe = b.pe(0);
+    let w = pe.recv("w", E, [64, 32]);
+    let c = pe.composite("y", [32, 64, 32], [Ok(0), Err(w), Ok(0)], &[]);
+    pe.join(c);
+    assert_snapshot!(stall(b, |_| ()), @"
+    error[KB0402]: deadlock at 0 ns: ops wait for what never comes, 3 of 3 ops are not complete
+      --> kernel.rs:1:9: sip0.cube0.pe0: `w = recv` waits for message 0 from E, sip0.cube0.pe1, which sends nothing more
+      --> kernel.rs:2:9: sip0.cube0.pe0: `y = composite` waits for `w = recv` at kernel.rs:1
+      --> kernel.rs:3:9: sip0.cube0.pe0: `wait` waits for `y = composite` at kernel.rs:2
+      help: give every `recv` its `send`, and let every PE of a group come to its barriers
+    ");
+}
+
+#[test]
 fn blocking_issue_hides_what_comes_after() {
     let mut b = Build::new(2);
     for (p, dir) in [(0, E), (1, W)] {
@@ -126,9 +142,25 @@ fn a_cancelled_run() {
 
 #[test]
 fn every_code_has_a_page() {
-    for code in ["KB0401", "KB0402", "KB0403", "KB0404"] {
+    for code in ["KB0401", "KB0402", "KB0403", "KB0404", "KB0405"] {
         let page = format!("{}/../docs/diagnostics/{code}.md", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(page).unwrap_or_default();
         assert!(text.starts_with(&format!("# {code}: ")), "{code}");
     }
+}
+
+#[test]
+fn a_broken_law() {
+    let mut b = Build::new(1);
+    let x = b.pe(0).load("x", [512, 128], 0);
+    b.pe(0).store(x, 0);
+    let mut stall = stall(b, |o| o.max_ps = Some(50_500));
+    stall.reason = Reason::BrokenLaw;
+    stall.blocked.truncate(1);
+    stall.blocked[0].waits_for = WaitsFor::Law("took less time than its bytes or operations need");
+    assert_snapshot!(stall, @"
+    error[KB0405]: internal error: the times of this run are wrong
+      --> kernel.rs:1:9: sip0.cube0.pe0: `x = load` took less time than its bytes or operations need
+      help: report it with the command and the files it reads; another `fidelity` may do meanwhile
+    ");
 }

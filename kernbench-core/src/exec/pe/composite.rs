@@ -5,7 +5,8 @@
 //! chain begins at 0, its steps apply, and the results add up in k order from 0.
 
 use super::Pe;
-use crate::exec::dot::{dot_floats, dot_ints};
+use crate::exec::dot::{Output, dot_floats, dot_ints};
+use crate::exec::packing::Packing;
 use crate::exec::round::{self, is_float};
 use crate::exec::steps;
 use crate::exec::tiles::{Lanes, Values, View};
@@ -41,8 +42,8 @@ impl Pe<'_> {
         }
         let (Some(access), mut bytes) = (c.out.access(), vec![]) else { return };
         if float {
-            steps::round(self.evaluator.arch, c.out_ty, &mut out.f);
-            round::write_floats(c.out_ty, &out.f, &mut bytes);
+            bytes.resize(m * n * c.out_ty.bytes() as usize, 0);
+            c.out_ty.narrow(&out.f, &mut bytes);
         } else {
             round::write_ints(c.out_ty, &out.i, &mut bytes);
         }
@@ -64,7 +65,7 @@ impl Pe<'_> {
                 if is_float(ty) {
                     let mut v = vec![f32::NAN; rows * columns.len()];
                     let lines = v.chunks_exact_mut(columns.len().max(1)).enumerate();
-                    lines.for_each(|(i, to)| round::read_floats(ty, line(i), to));
+                    lines.for_each(|(i, to)| ty.widen(line(i), to));
                     Lanes::F(v)
                 } else {
                     let mut v = vec![0; rows * columns.len()];
@@ -123,7 +124,9 @@ impl Pe<'_> {
         match (a, b) {
             (Lanes::F(a), Lanes::F(b)) => {
                 let (mut out, [a, b]) = (vec![0.0; m * n], operands([a, b], [m, k, n], &ks));
-                dot_floats(self.evaluator.arch, &mut self.packing, a, b, &mut out);
+                let output = Output { data: &mut out, row: n, accumulate: false };
+                // What is packed of one part serves no other.
+                dot_floats(self.evaluator.arch, &mut Packing::default(), a, (b, 0), output);
                 Lanes::F(out)
             }
             (Lanes::I(a), Lanes::I(b)) => {

@@ -44,19 +44,76 @@ fn a_dot_is_the_plain_chain_of_fused_multiply_adds() {
     }
 }
 
+/// Long chains pass through many blocks of k and keep their order.
+#[test]
+fn a_long_dot_is_the_plain_chain_too() {
+    let mut r = Random(17);
+    let (m, k, n) = (9, 8192, 35);
+    for (a_t, b_t) in [(false, false), (true, true)] {
+        let mut b = Build::new(0);
+        let [x, y] = [m * k, k * n].map(|len| {
+            (0..len)
+                .map(|_| (r.below(2001) as f32 - 1000.0) * 2f32.powi(r.below(24) as i32 - 12))
+                .collect::<Vec<_>>()
+        });
+        let (at, bt) =
+            (b.tile(F32, if a_t { [k, m] } else { [m, k] }), b.tile(F32, if b_t { [n, k] } else { [k, n] }));
+        b.load(0, 0, if a_t { m } else { k }, at);
+        b.load(0, u64::from(m * k), if b_t { k } else { n }, bt);
+        let dst = b.tile(F32, [m, n]);
+        b.op(OpKind::Dot { dst, a: at, b: bt, a_t, b_t, accumulate: false });
+        let got = run_one::<f32>(b, Some(bytes(&[x.clone(), y.clone()].concat())), F32, dst);
+        for (at, got) in got.iter().enumerate() {
+            let (i, j) = (at as u32 / n, at as u32 % n);
+            let a = |l| x[(if a_t { l * m + i } else { i * k + l }) as usize];
+            let b = |l| y[(if b_t { j * k + l } else { l * n + j }) as usize];
+            let want = (0..k).fold(0.0f32, |acc, l| a(l).mul_add(b(l), acc));
+            assert_eq!(got.to_bits(), want.to_bits(), "{a_t} {b_t} ({i}, {j})");
+        }
+    }
+}
+
+/// A tile that changes between products is packed anew.
+#[test]
+fn kept_operands_are_those_of_their_tile() {
+    let mut b = Build::new(0);
+    let mut input: Vec<f32> = (0..64 * 40).map(|i| i as f32).collect();
+    let x = b.fill(F32, [64, 40], Scalar::F32(1.0));
+    let y = b.tile(F32, [64, 40]);
+    b.load(0, 0, 40, y);
+    let sums = b.tile(F32, [64, 64]);
+    for value in [2.0, 3.0] {
+        b.op(OpKind::Dot { dst: sums, a: x, b: y, a_t: false, b_t: true, accumulate: false });
+        let corner = b.slice(y, [5, 7], [1, 1]);
+        b.op(OpKind::Fill { dst: corner, value: Scalar::F32(value) });
+        input[5 * 40 + 7] = value;
+    }
+    b.op(OpKind::Dot { dst: sums, a: x, b: y, a_t: false, b_t: true, accumulate: false });
+    let got = run_one::<f32>(b, Some(bytes(&(0..64 * 40).map(|i| i as f32).collect::<Vec<_>>())), F32, sums);
+    let want: Vec<f32> = input.chunks(40).map(|row| row.iter().sum()).collect();
+    assert!(got.chunks(64).all(|row| row == want), "{:?}", &got[..64]);
+}
+
 /// Hosts without vectors or without AVX-512 give the same bits.
 #[test]
 fn every_instruction_set_gives_the_same_bits() {
-    use super::super::dot::{Packing, dot_floats};
+    for [m, k, n] in [[13, 37, 45], [40, 300, 70], [3, 9, 5]] {
+        instruction_sets(m, k, n);
+    }
+}
+
+fn instruction_sets(m: usize, k: usize, n: usize) {
+    use super::super::dot::{Output, dot_floats};
+    use super::super::packing::Packing;
     use super::super::tiles::View;
     let mut r = Random(13);
-    let (m, k, n) = (13, 37, 45);
     let [a, b] = [m * k, k * n].map(|len| (0..len).map(|_| r.below(1000) as f32 / 7.0).collect::<Vec<_>>());
     let run = |arch| {
         let mut out = vec![0.0; m * n];
         let a = View { data: &a, rows: m, cols: k, row: k, col: 1 };
         let b = View { data: &b, rows: k, cols: n, row: n, col: 1 };
-        dot_floats(arch, &mut Packing::default(), a, b, &mut out);
+        let to = Output { data: &mut out, row: n, accumulate: false };
+        dot_floats(arch, &mut Packing::default(), a, (b, 1), to);
         out
     };
     let best = run(pulp::Arch::new());

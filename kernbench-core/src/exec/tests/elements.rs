@@ -93,9 +93,9 @@ impl Model {
                 Fun::Sqrt => wide(0).sqrt() as f32,
                 Fun::Rsqrt => (1.0 / f64::from(wide(0).sqrt() as f32)) as f32,
                 Fun::Recip => (1.0 / wide(0)) as f32,
-                Fun::Exp => libm::expf(wide(0) as f32),
-                Fun::Log => libm::logf(wide(0) as f32),
-                Fun::Tanh => libm::tanhf(wide(0) as f32),
+                Fun::Exp => functions::exp(wide(0) as f32),
+                Fun::Log => functions::log(wide(0) as f32),
+                Fun::Tanh => functions::tanh(wide(0) as f32),
                 _ => unreachable!(),
             }),
             (_, [V::I(a), rest @ ..]) => {

@@ -154,7 +154,7 @@ pub fn store(program: &Program, bytes: &[Option<Vec<u8>>]) -> Store {
         let id = TensorId(i as u32);
         store.create(id, info.ty, info.shape);
         if let Some(Some(bytes)) = bytes.get(i) {
-            store.write_host(id, bytes);
+            store.write_host(id, bytes.clone());
         }
     }
     store

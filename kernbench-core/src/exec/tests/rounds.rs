@@ -226,14 +226,18 @@ fn a_pe_sees_its_own_stores_and_views_with_gaps() {
 }
 
 #[test]
-fn a_long_loop_keeps_only_the_tiles_that_fit() {
+fn a_long_loop_keeps_only_the_tiles_that_fit_and_none_at_its_end() {
     let mut b = Build::new(0);
     for turn in 0..1000u32 {
         let dst = b.tile_at(turn % 3 * 256, [F32, F16, I32][(turn % 3) as usize], [4, 16]);
         b.op(OpKind::Fill { dst, value: if turn % 3 == 2 { Scalar::I32(1) } else { Scalar::F32(1.0) } });
     }
+    b.op(OpKind::Barrier { group: Group::Cube });
     let p = b.p;
     let mut pe = Pe::new(&p);
     pe.run(&Store::new(true), 1, &options(1, &|_| false));
-    assert_eq!((pe.status, pe.live_tiles()), (Status::Done, 3));
+    assert_eq!((pe.status, pe.live_tiles()), (Status::Meets(Group::Cube), 3));
+    pe.release();
+    pe.run(&Store::new(true), 1, &options(1, &|_| false));
+    assert_eq!((pe.status, pe.live_tiles()), (Status::Done, 0));
 }
