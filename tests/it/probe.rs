@@ -43,7 +43,7 @@ fn without_contention(text: &str) -> String {
 
 #[test]
 fn tables() {
-    let said = kernbench("probe --size 4KiB 1MiB");
+    let said = kernbench("probe --size 4KiB 32KiB");
     assert_eq!(said.code, Some(0), "{}", said.err);
     assert!(said.out.lines().all(|line| line.len() <= 110), "{}", said.out);
     insta::with_settings!({ omit_expression => true }, {
@@ -91,7 +91,7 @@ fn another_machine_has_no_published_results() {
     let run = |line: &str| run_in(files.path(), program(), line);
     let text = run("probe --topology small.yaml --size 4KiB").text();
     assert!(text.contains("do not apply to this one") && !text.contains("reference"), "{text}");
-    let json = run("probe --topology small.yaml --json").json();
+    let json = run("probe --topology small.yaml --json --size 256").json();
     let rows = json["rows"].as_array().unwrap();
     let there = |id: &str| rows.iter().find(|row| row["id"] == id).map(|row| !row["ns"].is_null());
     assert_eq!(["1", "5-first", "6", "7", "8"].map(there), [true, true, false, false, true].map(Some));
