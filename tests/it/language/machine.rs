@@ -185,3 +185,38 @@ fn threads_change_no_value_of_pes_that_talk() {
     assert_eq!(run(4, IssueMode::Dataflow), want);
     assert_eq!(run(4, IssueMode::Blocking).0, want.0);
 }
+
+/// Every PE of both SIPs reads of both, and passes what it read on to its twin.
+#[kernel]
+fn everywhere(x0: In<f32>, x1: In<f32>, o0: Out<f32>, o1: Out<f32>) {
+    let rows = Block::new(4 * (8 * tl::cube() + tl::pe()), 4);
+    let (a, b) = (tl::load(x0.rows(rows)), tl::load(x1.rows(rows)));
+    tl::send(Dir::GlobalE, a);
+    let twin = tl::recv(Dir::GlobalW, a.shape());
+    tl::store([o0, o1][tl::sip()].rows(rows), a + b + twin);
+}
+
+#[test]
+fn a_run_of_both_sips_is_the_same_byte_for_byte() {
+    let run = |threads: usize| {
+        let ctx = context().threads(threads);
+        let split = Placement::row_wise().on(16, 8);
+        let (values, mut tensors) = ([floats::<f32>([512, 256], 1), floats::<f32>([512, 256], 2)], vec![]);
+        for (sip, values) in values.iter().enumerate() {
+            ctx.set_device(sip).unwrap();
+            let x = ctx.from_array(values, split, "x").unwrap();
+            tensors.push((x, ctx.empty::<f32>([512, 256], split, "o").unwrap()));
+        }
+        let [(x0, mut o0), (x1, mut o1)] = <[_; 2]>::try_from(tensors).unwrap();
+        let (i0, i1) = (x0.input(), x1.input());
+        ctx.launch("everywhere", everywhere { x0: i0, x1: i1, o0: o0.output(), o1: o1.output() }).unwrap();
+        let want = &values[0] * 2.0 + &values[1];
+        assert_eq!([ctx.read(&o0).unwrap(), ctx.read(&o1).unwrap()], [want.clone(), want]);
+        let log = ctx.op_log();
+        assert_eq!(log.count("dma_read"), 512);
+        (log.timed_text(), serde_json::to_string(&log.records().collect::<Vec<_>>()).unwrap())
+    };
+    let first = run(1);
+    assert_eq!(first, run(1));
+    assert_eq!(first, run(4));
+}
