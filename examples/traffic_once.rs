@@ -16,8 +16,13 @@ const NS: u64 = 1000;
 /// A synthetic traffic: its name and the flows it is made of.
 type Traffic = (&'static str, fn() -> Vec<Flow>);
 
-const TRAFFICS: [Traffic; 4] =
-    [("light", light), ("random-1024", random_1024), ("hot-128", hot_128), ("all-local", all_local)];
+const TRAFFICS: [Traffic; 5] = [
+    ("none", Vec::new), // what the machine itself costs
+    ("light", light),
+    ("random-1024", random_1024),
+    ("hot-128", hot_128),
+    ("all-local", all_local),
+];
 
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_default();
