@@ -2,6 +2,7 @@
 
 use crate::diag::{Diagnostic, Failure, Place, nearest};
 use crate::topology::BufferKind;
+pub use crate::topology::RankTopology;
 use crate::yaml::{self, Key, Section};
 
 #[cfg(test)]
@@ -67,31 +68,18 @@ pub enum Backpressure {
     Poll,
 }
 
-/// The neighbours of ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RankTopology {
-    /// E and W.
-    Ring1d,
-    /// N, S, E and W with wrap.
-    Torus2d,
-    /// N, S, E and W without wrap.
-    Mesh2dNoWrap,
-    /// Parent and children of a binary tree.
-    Tree,
-    /// The ranks that differ in one bit.
-    Hypercube,
-}
-
 const BUFFER_KINDS: [(&str, BufferKind); 3] =
     [("tcm", BufferKind::Tcm), ("sram", BufferKind::Sram), ("hbm", BufferKind::Hbm)];
 
-const TOPOLOGIES: [(&str, RankTopology); 5] = [
-    ("ring_1d", RankTopology::Ring1d),
-    ("torus_2d", RankTopology::Torus2d),
-    ("mesh_2d_no_wrap", RankTopology::Mesh2dNoWrap),
-    ("tree", RankTopology::Tree),
-    ("hypercube", RankTopology::Hypercube),
-];
+const TOPOLOGIES: [(&str, RankTopology); RankTopology::ALL.len()] = {
+    let mut names = [("", RankTopology::Ring1d); RankTopology::ALL.len()];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = (RankTopology::ALL[i].name(), RankTopology::ALL[i]);
+        i += 1;
+    }
+    names
+};
 
 impl Ccl {
     /// The text of the default configuration, as shipped in `ccl.yaml`.

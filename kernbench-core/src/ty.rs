@@ -226,8 +226,8 @@ pub enum Dir {
 }
 
 const PEERS: [&str; Dir::PEERS] = [
-    "peer_0", "peer_1", "peer_2", "peer_3", "peer_4", "peer_5", "peer_6", "peer_7", "peer_8", "peer_9", "peer_10",
-    "peer_11", "peer_12", "peer_13", "peer_14", "peer_15",
+    "peer_0", "peer_1", "peer_2", "peer_3", "peer_4", "peer_5", "peer_6", "peer_7", "peer_8", "peer_9",
+    "peer_10", "peer_11", "peer_12", "peer_13", "peer_14", "peer_15",
 ];
 
 impl Dir {

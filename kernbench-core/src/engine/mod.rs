@@ -133,6 +133,40 @@ pub fn simulate(topology: &Topology, program: &Program, options: &Options) -> Re
     simulate_on(topology, program, options)
 }
 
+/// A launch of several that are simulated together.
+#[derive(Debug)]
+pub struct Submitted<'a> {
+    /// What it does.
+    pub program: &'a Program,
+    /// How; its `start_ps` and `fidelity` are not used.
+    pub options: Options<'a>,
+    /// When the host submits it.
+    pub submitted_ps: Ps,
+    /// What it takes from the host to its PEs, and its completion back.
+    pub overhead_ps: Ps,
+    /// Positions of earlier launches that must have completed, as the host knows it.
+    pub after: Vec<usize>,
+}
+
+/// Runs several launches on a machine whose wires they share.
+///
+/// # Errors
+/// The position of a launch that stalls, and why.
+pub fn simulate_all(
+    topology: &Topology,
+    launches: &[Submitted],
+    fidelity: Fidelity,
+) -> Result<Vec<Timing>, (usize, Box<Stall>)> {
+    let mut timings: Vec<Timing> = vec![];
+    for (i, l) in launches.iter().enumerate() {
+        let known = timings.iter().map(|t| t.end_ps + l.overhead_ps).max().unwrap_or(0);
+        let start_ps = l.submitted_ps.max(known) + l.overhead_ps;
+        let options = Options { start_ps, fidelity, ..l.options };
+        timings.push(simulate(topology, l.program, &options).map_err(|stall| (i, stall))?);
+    }
+    Ok(timings)
+}
+
 fn simulate_on(fabric: &dyn Fabric, program: &Program, options: &Options) -> Result<Timing, Box<Stall>> {
     let ids = Ids::new(program);
     match options.fidelity {

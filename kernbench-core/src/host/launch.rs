@@ -1,16 +1,17 @@
-//! A launch: record, check, simulate, execute.
+//! A launch: record, check, execute, and have it simulated.
 
-use super::state::{State, ring_bytes};
+use super::flight::{Fate, Flight};
+use super::state::{State, no_sip, ring_bytes};
 use crate::ccl::Backpressure;
-use crate::diag::{Diagnostic, Failure};
-use crate::engine::{self, Fidelity, SlotConfig};
+use crate::diag::{Diagnostic, Failure, Place};
+use crate::engine::{Fidelity, SlotConfig};
 use crate::exec;
 use crate::ir::{Draft, PeId, Program, TensorId};
-use crate::log::LaunchLog;
 use crate::tl::{self, Grid, Kernel, Launch};
-use crate::topology::{BufferKind, IssueMode};
+use crate::topology::{BufferKind, IssueMode, Links};
 use crate::units::Ps;
 use crate::verify::{Facts, verify};
+use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,6 +21,11 @@ use std::sync::atomic::AtomicBool;
 pub struct LaunchOptions {
     /// Cubes and PEs per cube; default: those that hold the kernel's tensors.
     pub grid: Option<[usize; 2]>,
+    /// The SIPs; default: those that hold the kernel's tensors.
+    pub sips: Option<Vec<usize>>,
+    /// What a launch of a worker waits for; default: all earlier launches that share a PE with it or use the same
+    /// bytes. A list must hold those that use the same bytes, or launches that follow them.
+    pub after: Option<Vec<LaunchId>>,
     /// When a PE issues its next op; default: the machine's.
     pub issue: Option<IssueMode>,
     /// How exactly bytes are moved; default: [`Fidelity::default`].
@@ -36,6 +42,43 @@ pub struct LaunchOptions {
     pub max_ps: Option<Ps>,
     /// Ends in a stall when somebody sets it.
     pub cancel: Option<Arc<AtomicBool>>,
+}
+
+/// A launch of a context, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LaunchId(pub(super) u32);
+
+impl LaunchId {
+    pub(super) const fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A launch that was submitted and computed; its times come later.
+#[derive(Clone, Debug)]
+pub(super) struct Submission {
+    /// `None` for one that is only recorded.
+    pub id: Option<LaunchId>,
+    pub program: Arc<Program>,
+    pub computed: bool,
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// The queues between the PEs of a launch.
+#[derive(Clone, Debug)]
+pub(super) struct Queues {
+    pub links: Rc<Links>,
+    pub kind: BufferKind,
+    /// Whether they are those of a process group.
+    pub collective: bool,
+}
+
+/// What a launch is asked to be.
+#[derive(Clone, Debug)]
+pub(super) struct Order<'a> {
+    pub options: &'a LaunchOptions,
+    pub queues: Queues,
+    pub place: Place,
 }
 
 /// A launch that has completed.
@@ -59,9 +102,15 @@ impl State {
     fn grid<K: Kernel>(&self, kernel: &K, options: &LaunchOptions) -> Result<Grid, Failure> {
         let machine = self.topology.machine();
         let shards: Vec<_> = kernel.tensors().into_iter().filter_map(|id| self.shards(id)).collect();
-        let mut sips: Vec<u32> = shards.iter().map(|s| s.sip).collect();
+        let mut sips: Vec<u32> = match &options.sips {
+            Some(sips) => sips.iter().map(|&sip| u32::try_from(sip).unwrap_or(u32::MAX)).collect(),
+            None => shards.iter().map(|s| s.sip).collect(),
+        };
         sips.sort_unstable();
         sips.dedup();
+        if let Some(sip) = sips.last().filter(|sip| **sip >= machine.sips) {
+            return Err(no_sip(*sip as usize, machine.sips).into());
+        }
         if shards.is_empty() && !kernel.tensors().is_empty() {
             return Err(Diagnostic::error(
                 "KB0110",
@@ -99,13 +148,13 @@ impl State {
         Ok(Grid { sips, cubes: cubes as u32, pes: pes as u32 })
     }
 
-    fn scratch(&self, options: &LaunchOptions) -> Result<u32, Failure> {
+    fn scratch(&self, Order { options, queues, .. }: &Order) -> Result<u32, Failure> {
         let machine = self.topology.machine();
         let wanted = options.scratch_bytes.unwrap_or(machine.scratch_bytes);
-        let rings = match self.ccl.defaults.buffer_kind {
+        let rings = match queues.kind {
             BufferKind::Tcm => {
                 let pes = (0..machine.pe_count()).map(PeId);
-                pes.map(|pe| ring_bytes(&self.links, &self.ccl, pe)).max().unwrap_or(0)
+                pes.map(|pe| ring_bytes(&queues.links, &self.ccl, pe)).max().unwrap_or(0)
             }
             BufferKind::Sram | BufferKind::Hbm => 0,
         };
@@ -124,22 +173,34 @@ impl State {
         Ok(wanted)
     }
 
+    /// A launch over the context's own links.
+    pub(super) fn order<'a>(&self, options: &'a LaunchOptions, place: Place) -> Order<'a> {
+        let (links, kind) = (self.links.clone(), self.ccl.defaults.buffer_kind);
+        Order { options, queues: Queues { links, kind, collective: false }, place }
+    }
+
+    fn slots(&self, kind: BufferKind) -> SlotConfig {
+        let ccl = &self.ccl.defaults;
+        SlotConfig {
+            kind,
+            n_slots: ccl.n_slots,
+            poll_ps: (ccl.backpressure == Backpressure::Poll).then_some(self.topology.poll_ps()),
+            credit_bytes: u64::from(ccl.ipcq_credit_size_bytes),
+        }
+    }
+
     /// Records.
-    pub(super) fn record<K: Kernel>(
-        &self,
-        name: &str,
-        kernel: &K,
-        options: &LaunchOptions,
-    ) -> Result<Draft, Failure> {
+    pub(super) fn record<K: Kernel>(&self, name: &str, kernel: &K, order: &Order) -> Result<Draft, Failure> {
+        let options = order.options;
         let launch = Rc::new(Launch {
             context: self.number,
             topology: self.topology.clone(),
-            links: self.links.clone(),
+            links: order.queues.links.clone(),
             tensors: self.tensor_states(),
             grid: self.grid(kernel, options)?,
             max_ops: options.max_ops.unwrap_or(1 << 26),
             slot_bytes: u64::from(self.ccl.defaults.slot_size),
-            scratch_bytes: self.scratch(options)?,
+            scratch_bytes: self.scratch(order)?,
         });
         tl::record(kernel, name, &launch)
     }
@@ -167,92 +228,137 @@ impl State {
         self.shards(id).is_some_and(|s| s.is_replicated())
     }
 
-    /// Records, checks, simulates and executes.
+    /// Records, checks, simulates and executes, and waits until it has completed.
     pub(super) fn launch<K: Kernel>(
         &mut self,
         name: &str,
         kernel: &K,
-        options: &LaunchOptions,
+        order: &Order,
     ) -> Result<Launched, Failure> {
-        let (program, mut warnings) = self.verify(self.record(name, kernel, options)?, options)?;
+        let options = order.options;
+        let (program, warnings) = self.verify(self.record(name, kernel, order)?, options)?;
         let program = Arc::new(program);
         if options.dry_run {
-            return Ok(Launched {
-                index: 0,
-                simulated_ps: 0,
-                overhead_ps: 0,
-                program,
-                computed: false,
-                warnings,
-            });
+            return Ok(self.recorded(program, warnings));
         }
-        let overhead_ps = self.topology.launch_ps();
-        let start_ps = self.now + overhead_ps;
+        let id = self.enlist_program(&program, order)?;
+        self.fly();
+        if let Fate::Failed(failure) = &self.flights.fates[id.at()] {
+            return Err(failure.clone());
+        }
+        let submitted = self.compute(id, program, warnings, options)?;
+        let (known_ps, launched) = self.outcome(&submitted)?;
+        self.now = self.now.max(known_ps);
+        self.land();
+        Ok(launched)
+    }
+
+    /// Records, checks and executes, and has it simulated with all others under way when somebody waits.
+    pub(super) fn submit<K: Kernel>(
+        &mut self,
+        name: &str,
+        kernel: &K,
+        order: &Order,
+    ) -> Result<Submission, Failure> {
+        let options = order.options;
+        let (program, warnings) = self.verify(self.record(name, kernel, order)?, options)?;
+        let program = Arc::new(program);
+        if options.dry_run {
+            return Ok(Submission { id: None, program, computed: false, warnings });
+        }
+        let id = self.enlist_program(&program, order)?;
+        self.compute(id, program, warnings, options)
+    }
+
+    fn enlist_program(&mut self, program: &Arc<Program>, order: &Order) -> Result<LaunchId, Failure> {
+        let options = order.options;
+        let id = self.flights.number();
+        let slots = self.slots(order.queues.kind);
+        let flight = Flight {
+            id,
+            program: program.clone(),
+            issue: options.issue.unwrap_or(self.topology.machine().issue),
+            slots,
+            max_ps: options.max_ps,
+            cancel: options.cancel.clone(),
+            submitted_ps: self.now,
+            after: vec![],
+            place: order.place.clone(),
+            collective: order.queues.collective,
+            known_ps: None,
+            touched: OnceCell::new(),
+        };
+        self.enlist(flight, options.after.as_deref(), options.fidelity.unwrap_or_default())?;
+        Ok(id)
+    }
+
+    /// Computes the values of the launch enlisted last. If they are wrong, the launch is taken back.
+    fn compute(
+        &mut self,
+        id: LaunchId,
+        program: Arc<Program>,
+        mut warnings: Vec<Diagnostic>,
+        options: &LaunchOptions,
+    ) -> Result<Submission, Failure> {
         let topology = self.topology.clone();
         let machine = topology.machine();
-        let (ccl, issue) = (&self.ccl.defaults, options.issue.unwrap_or(machine.issue));
-        let timing = engine::simulate(
-            &self.topology,
-            &program,
-            &engine::Options {
-                issue,
-                start_ps,
-                max_ps: options.max_ps,
-                slots: SlotConfig {
-                    kind: ccl.buffer_kind,
-                    n_slots: ccl.n_slots,
-                    poll_ps: (ccl.backpressure == Backpressure::Poll).then_some(self.topology.poll_ps()),
-                    credit_bytes: u64::from(ccl.ipcq_credit_size_bytes),
-                },
-                cancel: options.cancel.as_deref(),
-                ..engine::Options::new(machine)
-            },
-        )
-        .map_err(|stall| Failure::from(*stall))?;
         self.launches += 1;
         let copies: Vec<bool> =
             (0..program.tensors.len() as u32).map(|i| self.is_replicated(TensorId(i))).collect();
         let replicated = |id: TensorId| copies[id.at()];
-        let data = self.data && options.data.unwrap_or(true);
-        if data {
+        let computed = self.data && options.data.unwrap_or(true);
+        if computed {
             let facts = exec::Options {
                 threads: self.threads,
                 cubes: machine.cubes(),
                 pes: machine.pes(),
                 replicated: &replicated,
             };
-            let mut store = std::mem::take(&mut self.store);
-            let outcome = exec::execute(&program, &mut store, self.launches, &facts);
-            self.store = store;
-            if outcome.is_err() {
-                // What a launch that failed has stored is nobody's: later reads must not see it.
-                self.store.forget(&program);
+            match exec::execute(&program, &mut self.store, self.launches, &facts) {
+                Ok(found) => warnings.extend(found),
+                Err(failure) => {
+                    // What a launch that failed has stored is nobody's: later reads must not see it.
+                    self.store.forget(&program);
+                    // Why it cannot come to its end is known best by who simulates it.
+                    self.fly();
+                    let fate = self.flights.fates[id.at()].clone();
+                    self.withdraw(id);
+                    return Err(match fate {
+                        Fate::Failed(stall) => stall,
+                        _ => failure,
+                    });
+                }
             }
-            warnings.extend(outcome?);
         } else if self.data {
             self.store.forget(&program);
         } else {
             self.store.commit(&program, self.launches);
         }
-        let end_ps = timing.end_ps;
-        // Completion goes back the way the launch came.
-        self.now = end_ps + overhead_ps;
-        let (index, program_too) = (self.log.launches.len(), program.clone());
-        self.log.launches.push(LaunchLog {
-            program: program_too,
-            timing,
-            submitted_ps: start_ps - overhead_ps,
-            issue,
-            slots: self.ccl.defaults.buffer_kind,
-            fidelity: options.fidelity.unwrap_or_default(),
-        });
-        Ok(Launched {
+        Ok(Submission { id: Some(id), program, computed, warnings })
+    }
+
+    fn recorded(&self, program: Arc<Program>, warnings: Vec<Diagnostic>) -> Launched {
+        Launched { index: 0, simulated_ps: 0, overhead_ps: 0, program, computed: false, warnings }
+    }
+
+    /// A launch that has been simulated, and when the host knows that it has completed.
+    pub(super) fn outcome(&self, submission: &Submission) -> Result<(Ps, Launched), Failure> {
+        let Submission { id, program, computed, warnings } = submission.clone();
+        let Some(id) = id else { return Ok((self.now, self.recorded(program, warnings))) };
+        let (index, known_ps) = match &self.flights.fates[id.at()] {
+            Fate::Completed { index, known_ps } => (*index, *known_ps),
+            Fate::Failed(failure) => return Err(failure.clone()),
+            Fate::UnderWay => unreachable!("the outcome of a launch that was not simulated"),
+        };
+        let log = &self.log.launches[index];
+        let launched = Launched {
             index,
-            simulated_ps: end_ps - start_ps,
-            overhead_ps,
+            simulated_ps: log.timing.makespan_ps(),
+            overhead_ps: log.timing.start_ps - log.submitted_ps,
             program,
-            computed: data,
+            computed,
             warnings,
-        })
+        };
+        Ok((known_ps, launched))
     }
 }

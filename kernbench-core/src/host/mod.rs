@@ -1,25 +1,28 @@
 //! The host program: a context, its tensors, and launches.
 
 mod alloc;
+mod collective;
+mod flight;
 mod launch;
 mod state;
 mod tensor;
 mod transfer;
 
-pub use launch::{LaunchOptions, Launched};
+pub use collective::{Algorithm, Call, Operation, Ranks, ReduceOp};
+pub use launch::{LaunchId, LaunchOptions, Launched};
 pub use tensor::Tensor;
 
 use crate::ccl::Ccl;
-use crate::diag::{Diagnostic, Failure};
+use crate::diag::{Diagnostic, Failure, Place};
 use crate::ir::{Draft, Program, TensorId};
 use crate::log::OpLog;
 use crate::placement::Placement;
 use crate::tl::{Kernel, Raw};
-use crate::topology::Topology;
+use crate::topology::{Links, Topology};
 use crate::ty::Dtype;
 use crate::units::Ps;
 use ndarray::Array2;
-use state::State;
+use state::{State, no_sip};
 use std::cell::{Ref, RefCell};
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -84,12 +87,7 @@ impl Context {
         let mut s = self.shared.borrow_mut();
         let have = s.topology.machine().sips;
         if sip >= have as usize {
-            return Err(Diagnostic::error(
-                "KB0608",
-                format!("the machine has no SIP {sip}: it has {have} SIPs"),
-            )
-            .help(format!("use a SIP from 0 to {}", have - 1))
-            .into());
+            return Err(no_sip(sip, have).into());
         }
         s.device = sip as u32;
         Ok(())
@@ -235,6 +233,7 @@ impl Context {
     ///
     /// # Errors
     /// Mistakes of the kernel, findings of the checks, a stall, or wrong data.
+    #[track_caller]
     pub fn launch<K: Kernel>(&self, name: &str, kernel: K) -> Result<Launched, Failure> {
         self.launch_with(name, kernel, &LaunchOptions::default())
     }
@@ -243,13 +242,21 @@ impl Context {
     ///
     /// # Errors
     /// As [`Context::launch`], and options the machine cannot meet.
+    #[track_caller]
     pub fn launch_with<K: Kernel>(
         &self,
         name: &str,
         kernel: K,
         options: &LaunchOptions,
     ) -> Result<Launched, Failure> {
-        self.shared.borrow_mut().launch(name, &kernel, options)
+        let mut s = self.shared.borrow_mut();
+        let order = s.order(options, here());
+        s.launch(name, &kernel, &order)
+    }
+
+    /// Installs a neighbour table for the launches that follow, in place of [`Links::default_for`] the machine.
+    pub fn configure_neighbours(&self, links: Links) {
+        self.shared.borrow_mut().links = Rc::new(links);
     }
 
     /// Records a kernel without checking or running it.
@@ -262,7 +269,8 @@ impl Context {
         kernel: &K,
         options: &LaunchOptions,
     ) -> Result<Draft, Failure> {
-        self.shared.borrow().record(name, kernel, options)
+        let s = self.shared.borrow();
+        s.record(name, kernel, &s.order(options, here()))
     }
 
     /// Checks a recorded kernel without running it; the program and its warnings.
@@ -311,4 +319,11 @@ impl Context {
     pub fn shards(&self, tensor: TensorId) -> Option<Rc<crate::placement::Shards>> {
         self.shared.borrow().shards(tensor)
     }
+}
+
+/// The place of the user's code that called, where every function between is `#[track_caller]`.
+#[track_caller]
+fn here() -> Place {
+    let at = std::panic::Location::caller();
+    Place::Source { file: at.file().to_owned(), line: at.line(), column: at.column() }
 }

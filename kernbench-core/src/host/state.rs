@@ -1,6 +1,7 @@
 //! What a context holds: memory, tensors, clock, log.
 
 use super::alloc::FreeList;
+use super::flight::Flights;
 use super::transfer;
 use crate::ccl::Ccl;
 use crate::diag::{Diagnostic, Failure};
@@ -33,6 +34,9 @@ pub(super) struct State {
     pub(super) now: Ps,
     pub(super) deploy: Ps,
     pub(super) launches: u32,
+    pub(super) flights: Flights,
+    /// When the round of workers began, while there are workers.
+    pub(super) round_ps: Option<Ps>,
     tensors: Vec<Option<(TensorInfo, Rc<Shards>)>>,
     slices: Vec<FreeList>,
 }
@@ -62,6 +66,8 @@ impl State {
             now: 0,
             deploy: 0,
             launches: 0,
+            flights: Flights::default(),
+            round_ps: None,
             tensors: vec![],
             slices,
         }
@@ -133,6 +139,13 @@ impl State {
         let shard = shards.shard;
         self.tensors.push(Some((TensorInfo { name: name.to_owned(), ty, shape }, Rc::new(shards))));
         Ok((id, shard))
+    }
+
+    /// Frees a tensor, if a launch under way uses it then after that.
+    pub(super) fn drop_tensor(&mut self, id: TensorId) {
+        if !self.outlives_its_owner(id) {
+            self.free(id);
+        }
     }
 
     pub(super) fn free(&mut self, id: TensorId) {
@@ -261,4 +274,10 @@ pub(super) fn ring_bytes(links: &Links, ccl: &Ccl, pe: PeId) -> u64 {
 fn holders(shards: &Shards) -> impl Iterator<Item = PeAt> + use<> {
     let (sip, [cubes, pes]) = (shards.sip, shards.grid);
     (0..cubes).flat_map(move |cube| (0..pes).map(move |pe| PeAt { sip, cube, pe }))
+}
+
+/// A SIP that is not there.
+pub(super) fn no_sip(sip: usize, have: u32) -> Diagnostic {
+    Diagnostic::error("KB0608", format!("the machine has no SIP {sip}: it has {have} SIPs"))
+        .help(format!("use a SIP from 0 to {}", have - 1))
 }

@@ -70,7 +70,7 @@ impl<T> Drop for Tensor<T> {
     fn drop(&mut self) {
         // A context that is borrowed is running a launch and keeps the tensor alive through its views.
         if let Ok(mut state) = self.shared.try_borrow_mut() {
-            state.free(self.raw.tensor);
+            state.drop_tensor(self.raw.tensor);
         }
     }
 }

@@ -126,7 +126,9 @@ fn tables(machine: &Machine, links: &[Link]) -> (Table, Table) {
     let (mut send, mut recv) = (vec![None; size], vec![None; size]);
     for (i, link) in links.iter().enumerate() {
         let id = LinkId(i as u32);
-        for (table, slot) in [(&mut send, slot(link.from, link.dir)), (&mut recv, slot(link.to, link.recv_dir))] {
+        for (table, slot) in
+            [(&mut send, slot(link.from, link.dir)), (&mut recv, slot(link.to, link.recv_dir))]
+        {
             if let Some(place) = slot.map(|slot| &mut table[slot]) {
                 place.get_or_insert(id);
             }
