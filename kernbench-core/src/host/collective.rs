@@ -6,7 +6,7 @@ use crate::diag::{Failure, Place};
 use crate::tl::{In, InOut, Kernel, Raw};
 use crate::topology::RankTopology;
 use crate::ty::{Dtype, ElementType};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 /// What ranks do together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -91,7 +91,7 @@ impl ReduceOp {
 /// In place, a rank's two views are of the same elements: of an all-gather `from` is the rank's part of `to`, of a
 /// reduce-scatter `to` that of `from`. In the kernel the rank is `tl::program_id(2)`.
 #[derive(Clone, Debug)]
-pub struct Ranks<T> {
+pub struct Ranks<T: Dtype> {
     /// What each rank gives.
     pub from: Vec<In<T>>,
     /// What each rank gets.
@@ -149,7 +149,7 @@ pub struct Call<'a> {
     pub(super) reduce: ReduceOp,
     pub(super) root: usize,
     pub(super) root_cube: Option<usize>,
-    pub(super) submission: Cell<Option<Submission>>,
+    pub(super) submission: RefCell<Option<Submission>>,
 }
 
 impl Call<'_> {
@@ -176,10 +176,9 @@ impl Call<'_> {
     /// # Errors
     /// Mistakes of the kernel, findings of the checks, or wrong data.
     pub fn launch<K: Kernel>(&self, kernel: K) -> Result<(), Failure> {
-        let order =
-            Order { options: &self.options, queues: self.queues.clone(), place: self.place.clone() };
+        let order = Order { options: &self.options, queues: self.queues.clone(), place: self.place.clone() };
         let submission = self.state.borrow_mut().submit(&self.name, &kernel, &order)?;
-        self.submission.set(Some(submission));
+        *self.submission.borrow_mut() = Some(submission);
         Ok(())
     }
 }
