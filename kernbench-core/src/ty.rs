@@ -190,7 +190,6 @@ pub enum Axis {
 /// A direction of an IPCQ link, as its sender sees it. The default machine has links in the first three
 /// families; its meshes do not wrap, its ring of SIPs does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
 pub enum Dir {
     /// To the same PE of the cube to the north in the SIP's mesh of cubes.
     N,
@@ -222,19 +221,68 @@ pub enum Dir {
     ChildLeft,
     /// To the right child in a tree of ranks.
     ChildRight,
+    /// To the rank of this number, below [`Dir::PEERS`], where every rank may talk to every other.
+    Peer(u8),
 }
 
+const PEERS: [&str; Dir::PEERS] = [
+    "peer_0", "peer_1", "peer_2", "peer_3", "peer_4", "peer_5", "peer_6", "peer_7", "peer_8", "peer_9",
+    "peer_10", "peer_11", "peer_12", "peer_13", "peer_14", "peer_15",
+];
+
 impl Dir {
-    /// Every direction, in order of its discriminant.
-    pub const ALL: [Dir; 15] = {
+    /// How many ranks can be each other's peers.
+    pub const PEERS: usize = 16;
+
+    /// Every direction, in order of its index.
+    pub const ALL: [Dir; 15 + Dir::PEERS] = {
         use Dir::*;
-        [
+        let mut all = [N; 15 + Dir::PEERS];
+        let named = [
             N, S, E, W, IntraN, IntraS, IntraE, IntraW, GlobalN, GlobalS, GlobalE, GlobalW, Parent,
             ChildLeft, ChildRight,
-        ]
+        ];
+        let mut i = 0;
+        while i < all.len() {
+            all[i] = if i < 15 { named[i] } else { Peer((i - 15) as u8) };
+            i += 1;
+        }
+        all
     };
 
-    /// The name in listings and logs: `N`, `intra_W`, `global_E`, `parent`, `child_left`.
+    /// The direction to a rank, for kernels over ranks that are each other's peers. A rank there is no link to is a
+    /// mistake where it is used.
+    #[must_use]
+    pub fn peer(rank: usize) -> Dir {
+        Dir::Peer(u8::try_from(rank).unwrap_or(u8::MAX))
+    }
+
+    /// Its place in [`Dir::ALL`]; `None` for a peer that cannot be.
+    #[must_use]
+    pub const fn index(self) -> Option<usize> {
+        use Dir::*;
+        Some(match self {
+            N => 0,
+            S => 1,
+            E => 2,
+            W => 3,
+            IntraN => 4,
+            IntraS => 5,
+            IntraE => 6,
+            IntraW => 7,
+            GlobalN => 8,
+            GlobalS => 9,
+            GlobalE => 10,
+            GlobalW => 11,
+            Parent => 12,
+            ChildLeft => 13,
+            ChildRight => 14,
+            Peer(rank) if (rank as usize) < Dir::PEERS => 15 + rank as usize,
+            Peer(_) => return None,
+        })
+    }
+
+    /// The name in listings and logs: `N`, `intra_W`, `global_E`, `parent`, `child_left`, `peer_3`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -253,6 +301,8 @@ impl Dir {
             Dir::Parent => "parent",
             Dir::ChildLeft => "child_left",
             Dir::ChildRight => "child_right",
+            Dir::Peer(rank) if (rank as usize) < Dir::PEERS => PEERS[rank as usize],
+            Dir::Peer(_) => "peer past 15",
         }
     }
 }

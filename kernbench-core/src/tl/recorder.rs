@@ -396,8 +396,9 @@ impl State {
     /// The next message number of a link used in a direction.
     pub(crate) fn next_message(&mut self, dir: Dir, sending: bool) -> u32 {
         let counter = if sending { &mut self.sent } else { &mut self.received };
-        let seq = counter[dir as usize];
-        counter[dir as usize] += 1;
-        seq
+        // A direction with a link has an index.
+        let counter = &mut counter[dir.index().unwrap_or(0)];
+        *counter += 1;
+        *counter - 1
     }
 }

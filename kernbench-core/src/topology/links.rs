@@ -16,7 +16,7 @@ pub struct Links {
     recv: Vec<Option<LinkId>>,
 }
 
-const DIRS: usize = Dir::COUNT;
+const DIRS: usize = Dir::ALL.len();
 
 impl Links {
     /// The default families, ordered by sender, then direction: `N S E W` to the same PE of the
@@ -27,7 +27,7 @@ impl Links {
     pub fn default_for(machine: &Machine) -> Links {
         let sips = Family::Sip(machine.sip_topology);
         let families = [Family::CubeMesh, Family::PeGrid, sips];
-        // These families are right on every machine: they list no cubes.
+        // These families fit every machine: they list no cubes, and all SIPs do form the grid of SIPs.
         let links = families.iter().filter_map(|family| family.links(machine).ok()).flatten().collect();
         Links::sorted(machine, links)
     }
@@ -98,6 +98,13 @@ impl Links {
                 )
                 .help(format!("use PEs from 0 to {}", count.saturating_sub(1))));
             }
+            if link.dir.index().is_none() || link.recv_dir.index().is_none() {
+                return Err(Diagnostic::error(
+                    "KB0316",
+                    format!("a link of PE {} leads to a peer past rank {}", link.from, Dir::PEERS - 1),
+                )
+                .help(format!("use peers 0 to {}", Dir::PEERS - 1)));
+            }
             if link.from == link.to {
                 return Err(Diagnostic::error(
                     "KB0316",
@@ -109,9 +116,10 @@ impl Links {
         let (send, recv) = tables(machine, &links);
         for (i, link) in links.iter().enumerate() {
             let this = Some(LinkId(i as u32));
-            let (pe, dir, what) = if send[slot(link.from, link.dir)] != this {
+            let at = |table: &Table, pe, dir| slot(pe, dir).and_then(|slot| table[slot]);
+            let (pe, dir, what) = if at(&send, link.from, link.dir) != this {
                 (link.from, link.dir, "sends to")
-            } else if recv[slot(link.to, link.recv_dir)] != this {
+            } else if at(&recv, link.to, link.recv_dir) != this {
                 (link.to, link.recv_dir, "receives from")
             } else {
                 continue;
@@ -125,13 +133,13 @@ impl Links {
     /// The link a PE sends on when it names a direction.
     #[must_use]
     pub fn send(&self, pe: PeId, dir: Dir) -> Option<LinkId> {
-        self.send.get(slot(pe, dir)).copied().flatten()
+        self.send.get(slot(pe, dir)?).copied().flatten()
     }
 
     /// The link a PE receives from when it names a direction.
     #[must_use]
     pub fn recv(&self, pe: PeId, dir: Dir) -> Option<LinkId> {
-        self.recv.get(slot(pe, dir)).copied().flatten()
+        self.recv.get(slot(pe, dir)?).copied().flatten()
     }
 
     /// The directions a PE may send to.
@@ -140,8 +148,8 @@ impl Links {
     }
 }
 
-fn slot(pe: PeId, dir: Dir) -> usize {
-    pe.at() * DIRS + dir.index()
+fn slot(pe: PeId, dir: Dir) -> Option<usize> {
+    Some(pe.at() * DIRS + dir.index()?)
 }
 
 type Table = Vec<Option<LinkId>>;
@@ -150,9 +158,14 @@ fn tables(machine: &Machine, links: &[Link]) -> (Table, Table) {
     let size = machine.pe_count() as usize * DIRS;
     let (mut send, mut recv) = (vec![None; size], vec![None; size]);
     for (i, link) in links.iter().enumerate() {
-        let id = Some(LinkId(i as u32));
-        send[slot(link.from, link.dir)] = send[slot(link.from, link.dir)].or(id);
-        recv[slot(link.to, link.recv_dir)] = recv[slot(link.to, link.recv_dir)].or(id);
+        let id = LinkId(i as u32);
+        for (table, slot) in
+            [(&mut send, slot(link.from, link.dir)), (&mut recv, slot(link.to, link.recv_dir))]
+        {
+            if let Some(place) = slot.map(|slot| &mut table[slot]) {
+                place.get_or_insert(id);
+            }
+        }
     }
     (send, recv)
 }

@@ -51,17 +51,20 @@ impl RankTopology {
     /// # Errors
     /// `KB0309` if there is no such grid.
     pub fn grid(self, machine: &Machine, ranks: u32) -> Result<[u32; 2], Diagnostic> {
+        if !matches!(self, RankTopology::Torus2d | RankTopology::Mesh2dNoWrap) || ranks == 0 {
+            return Ok([ranks, 1]);
+        }
         let (sips, root) = (machine.sip_grid, ranks.isqrt());
         let fits = sips[0] * sips[1] == ranks;
         let row = machine.sip_topology == SipTopology::Ring1d && sips[1] == 1;
-        match self {
-            RankTopology::Torus2d | RankTopology::Mesh2dNoWrap if ranks > 0 => match () {
-                () if fits && !row => Ok(sips),
-                () if root * root == ranks => Ok([root, root]),
-                () if fits => Ok(sips),
-                () => Err(no_grid(self, machine, ranks)),
-            },
-            _ => Ok([ranks, 1]),
+        if fits && !row {
+            Ok(sips)
+        } else if root * root == ranks {
+            Ok([root, root])
+        } else if fits {
+            Ok(sips)
+        } else {
+            Err(no_grid(self, machine, ranks))
         }
     }
 
@@ -85,8 +88,7 @@ impl RankTopology {
                 .help(format!("use at most {PEERS} ranks, or a topology without peers such as `ring_1d`")));
         }
         let pairs = (0..ranks).flat_map(|from| (0..ranks).map(move |to| (from, to)));
-        let step =
-            |(from, to)| Step { from, to, dir: Dir::Peer(to as u8), recv_dir: Dir::Peer(from as u8) };
+        let step = |(from, to)| Step { from, to, dir: Dir::Peer(to as u8), recv_dir: Dir::Peer(from as u8) };
         Ok(pairs.filter(|&(from, to)| joined(from, to)).map(step).collect())
     }
 }
@@ -128,7 +130,7 @@ impl Family {
             Family::Ring(cubes) => (listed(machine, cubes, "ring", true)?, Level::Cube),
             Family::PeGrid => (on_grid(machine.pe_grid, false, INTRA), Level::Pe),
             Family::PeLine => {
-                let column = |i: u32| if i / w % 2 == 0 { i % w } else { w - 1 - i % w };
+                let column = |i: u32| if (i / w).is_multiple_of(2) { i % w } else { w - 1 - i % w };
                 let pes: Vec<u32> = (0..w * h).map(|i| i / w * w + column(i)).collect();
                 (along(&pes, false, INTRA), Level::Pe)
             }
@@ -180,8 +182,10 @@ enum Level {
     Pe,
 }
 
-const PEERS: u32 = 16;
-const [CUBES, INTRA, GLOBAL]: [[Dir; 4]; 3] = Machine::families();
+const PEERS: u32 = Dir::PEERS as u32;
+const CUBES: [Dir; 4] = Machine::families()[0];
+const INTRA: [Dir; 4] = Machine::families()[1];
+const GLOBAL: [Dir; 4] = Machine::families()[2];
 
 /// The steps on a grid, row by row, by place; `dirs` are N, S, E and W.
 fn on_grid([w, h]: [u32; 2], wrap: bool, dirs: [Dir; 4]) -> Vec<Step> {
@@ -216,8 +220,7 @@ fn on_grid([w, h]: [u32; 2], wrap: bool, dirs: [Dir; 4]) -> Vec<Step> {
 fn along(places: &[u32], wrap: bool, dirs: [Dir; 4]) -> Vec<Step> {
     let steps = on_grid([places.len() as u32, 1], wrap, dirs).into_iter();
     let place = |i: u32| places[i as usize];
-    let mut steps: Vec<Step> =
-        steps.map(|s| Step { from: place(s.from), to: place(s.to), ..s }).collect();
+    let mut steps: Vec<Step> = steps.map(|s| Step { from: place(s.from), to: place(s.to), ..s }).collect();
     steps.sort_by_key(|s| s.from);
     steps
 }
@@ -260,5 +263,9 @@ fn no_grid(topology: RankTopology, machine: &Machine, ranks: u32) -> Diagnostic 
         "KB0309",
         format!("{ranks} ranks of `{topology}` are neither the {w} x {h} grid of SIPs nor a square"),
     )
-    .help(format!("use {}, {} or {} ranks, or `ring_1d`", root * root, (root + 1) * (root + 1), w * h))
+    .help(format!(
+        "use {} or {} ranks, or give `system.sips` in topology.yaml a `w` and `h` of {ranks} places",
+        root * root,
+        (root + 1) * (root + 1)
+    ))
 }
