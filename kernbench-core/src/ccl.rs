@@ -22,6 +22,8 @@ pub struct Ccl {
 pub struct Defaults {
     /// The name of the algorithm an all-reduce uses.
     pub algorithm: String,
+    /// The name of the algorithm of an all-reduce larger than a slot; `algorithm` if it is not given.
+    pub large_algorithm: Option<String>,
     /// Where the slots of a link are.
     pub buffer_kind: BufferKind,
     /// How a waiting PE learns of a credit.
@@ -51,12 +53,25 @@ pub struct Algorithm {
     pub buffer_kind: BufferKind,
     /// Elements of its tensor, where a run does not say.
     pub n_elem: Option<u32>,
-    /// Ranks, if it says so.
+    /// Ranks of its process group: its own key, else the default's; one per SIP if neither says so.
     pub world_size: Option<u32>,
-    /// The cube of each SIP that talks to the other SIPs.
-    pub root_cube: u32,
-    /// Where `module` is written.
-    pub module_place: Place,
+    /// The cube of each SIP that talks to the other SIPs; the algorithm's own choice if it is not given.
+    pub root_cube: Option<u32>,
+    /// Where its keys are written.
+    pub places: Places,
+}
+
+/// Where the values of an algorithm's keys are written; the entry's name for those left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Places {
+    pub module: Place,
+    pub topology: Place,
+    pub buffer_kind: Place,
+    pub n_elem: Place,
+    /// That of the default if the entry has none of its own.
+    pub world_size: Place,
+    pub root_cube: Place,
 }
 
 /// How a waiting PE learns of a credit.
@@ -72,13 +87,13 @@ const BUFFER_KINDS: [(&str, BufferKind); 3] =
     [("tcm", BufferKind::Tcm), ("sram", BufferKind::Sram), ("hbm", BufferKind::Hbm)];
 
 const TOPOLOGIES: [(&str, RankTopology); RankTopology::ALL.len()] = {
-    let mut names = [("", RankTopology::Ring1d); RankTopology::ALL.len()];
+    let mut all = [("", RankTopology::Ring1d); RankTopology::ALL.len()];
     let mut i = 0;
-    while i < names.len() {
-        names[i] = (RankTopology::ALL[i].name(), RankTopology::ALL[i]);
+    while i < all.len() {
+        all[i] = (RankTopology::ALL[i].name(), RankTopology::ALL[i]);
         i += 1;
     }
-    names
+    all
 };
 
 impl Ccl {
@@ -91,23 +106,22 @@ impl Ccl {
     /// Every mistake found, with the bytes of the text it is at.
     pub fn from_yaml(file: &str, text: &str) -> Result<Ccl, Failure> {
         let read = yaml::read(file, text, |root| {
-            let defaults = root.section("defaults", |s| (defaults(s), s.place("algorithm")));
-            let kind = defaults.as_ref().map_or(BufferKind::Tcm, |(d, _)| d.buffer_kind);
+            let defaults = root.section("defaults", |s| {
+                let defaults = defaults(s);
+                let places = ["algorithm", "large_algorithm", "world_size"].map(|key| s.place(key));
+                (defaults, places)
+            });
             let algorithms = root.section("algorithms", |s| {
                 let entries = s.names();
-                let names: Vec<&str> = entries.iter().map(|(key, _)| key.name.as_str()).collect();
-                if let Some((d, place)) = &defaults
-                    && !d.algorithm.is_empty()
-                    && !names.contains(&d.algorithm.as_str())
-                {
-                    let text = format!(
-                        "`defaults.algorithm` is `{}`, which `algorithms` does not have",
-                        d.algorithm
-                    );
-                    let help = one_of(&d.algorithm, &names);
-                    s.log.push(Diagnostic::error("KB0308", text).at(place.clone(), "").help(help));
+                if let Some((defaults, [small, large, _])) = &defaults {
+                    let names: Vec<&str> = entries.iter().map(|(key, _)| key.name.as_str()).collect();
+                    known(s, "algorithm", &defaults.algorithm, small, &names);
+                    if let Some(name) = &defaults.large_algorithm {
+                        known(s, "large_algorithm", name, large, &names);
+                    }
                 }
-                let read = |(key, value)| s.enter(key, value, |s| algorithm(s, key, kind));
+                let defaults = defaults.as_ref().map(|(defaults, places)| (defaults, &places[2]));
+                let read = |(key, value)| s.enter(key, value, |s| algorithm(s, key, defaults));
                 entries.into_iter().filter_map(read).collect::<Vec<_>>()
             });
             let ((defaults, _), algorithms) = (defaults?, algorithms?);
@@ -137,10 +151,12 @@ impl Ccl {
         self.algorithms.iter().find(|a| a.name == name)
     }
 
-    /// Ranks of an algorithm: its own count, else the default's, else one per SIP.
+    /// The algorithm of an all-reduce of `bytes` bytes: `large_algorithm` above one slot, else `algorithm`.
     #[must_use]
-    pub fn world_size(&self, algorithm: &Algorithm, sips: u32) -> u32 {
-        algorithm.world_size.or(self.defaults.world_size).unwrap_or(sips)
+    pub fn all_reduce(&self, bytes: u64) -> Option<&Algorithm> {
+        let large = bytes > u64::from(self.defaults.slot_size);
+        let name = self.defaults.large_algorithm.as_ref().filter(|_| large);
+        self.algorithm(name.unwrap_or(&self.defaults.algorithm))
     }
 }
 
@@ -155,20 +171,78 @@ impl Algorithm {
         }
         let text = format!("no algorithm is registered as `{}`", self.module);
         let help = one_of(&self.module, registered);
-        Err(Diagnostic::error("KB0308", text).at(self.module_place.clone(), "").help(help))
+        Err(Diagnostic::error("KB0308", text).at(self.places.module.clone(), "").help(help))
+    }
+
+    /// Checks that the topology is one the module can run on.
+    ///
+    /// # Errors
+    /// `KB0321` at `topology`, with those it can run on.
+    pub fn check_topology(&self, allowed: &[RankTopology]) -> Result<(), Diagnostic> {
+        if allowed.contains(&self.topology) {
+            return Ok(());
+        }
+        let names: Vec<&str> = allowed.iter().map(|t| t.name()).collect();
+        let text = format!("`{}` does not run on `{}`", self.module, self.topology);
+        Err(Diagnostic::error("KB0321", text).at(self.places.topology.clone(), "").help(among(&names)))
+    }
+
+    /// Its number of ranks on a machine of `sips` SIPs, each of which is one rank at most.
+    ///
+    /// # Errors
+    /// `KB0322` at the `world_size` that is larger.
+    pub fn check_world(&self, sips: u32) -> Result<u32, Diagnostic> {
+        match self.world_size {
+            Some(ranks) if ranks > sips => {
+                let text = format!(
+                    "`world_size` is {ranks} for `{}`, but the machine has {sips} SIP{}, one for each rank",
+                    self.name,
+                    if sips == 1 { "" } else { "s" }
+                );
+                Err(Diagnostic::error("KB0322", text)
+                    .at(self.places.world_size.clone(), "")
+                    .help(format!("write at most {sips}, or raise `system.sips.count` in topology.yaml")))
+            }
+            ranks => Ok(ranks.unwrap_or(sips)),
+        }
+    }
+
+    /// Its root cube, if it names one, on a machine of `cubes` cubes in a SIP.
+    ///
+    /// # Errors
+    /// `KB0322` at `root_cube` if there is no such cube.
+    pub fn check_root_cube(&self, cubes: u32) -> Result<Option<u32>, Diagnostic> {
+        match self.root_cube {
+            Some(cube) if cube >= cubes => {
+                let text = format!("`root_cube` is {cube} for `{}`, but a SIP has {cubes} cubes", self.name);
+                Err(Diagnostic::error("KB0322", text)
+                    .at(self.places.root_cube.clone(), "")
+                    .help(format!("write a cube from 0 to {}, or leave it out", cubes.saturating_sub(1))))
+            }
+            cube => Ok(cube),
+        }
     }
 }
 
 fn one_of(word: &str, names: &[&str]) -> String {
     match nearest(word, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("write one of `{}`", names.join("`, `")),
+        None => among(names),
+    }
+}
+
+fn among(names: &[&str]) -> String {
+    match names {
+        [] => "there is none to choose from: register one first".to_owned(),
+        [name] => format!("write `{name}`"),
+        _ => format!("write one of `{}`", names.join("`, `")),
     }
 }
 
 fn defaults(s: &mut Section<'_, '_>) -> Defaults {
     let (defaults, sound) = s.sound(|s| Defaults {
         algorithm: s.text("algorithm").unwrap_or_default(),
+        large_algorithm: s.has("large_algorithm").then(|| s.text("large_algorithm").unwrap_or_default()),
         buffer_kind: s.choice_or("buffer_kind", &BUFFER_KINDS, BufferKind::Tcm),
         backpressure: s.choice_or(
             "backpressure",
@@ -193,16 +267,39 @@ fn defaults(s: &mut Section<'_, '_>) -> Defaults {
     defaults
 }
 
-fn algorithm(s: &mut Section<'_, '_>, key: &Key, kind: BufferKind) -> Algorithm {
+fn algorithm(s: &mut Section<'_, '_>, key: &Key, defaults: Option<(&Defaults, &Place)>) -> Algorithm {
     let module = s.text("module").unwrap_or_default();
+    let kind = defaults.map_or(BufferKind::Tcm, |(d, _)| d.buffer_kind);
+    let own_world = s.has("world_size").then(|| s.count("world_size"));
+    let default_world = defaults.and_then(|(d, place)| Some((d.world_size?, place.clone())));
+    let (world_size, world_place) = match (own_world, default_world) {
+        (None, Some((ranks, place))) => (Some(ranks), place),
+        (own, _) => (own, s.place("world_size")),
+    };
     Algorithm {
         name: key.name.clone(),
         module: module.rsplit('.').next().unwrap_or_default().to_owned(),
         topology: s.choice("topology", &TOPOLOGIES),
         buffer_kind: s.choice_or("buffer_kind", &BUFFER_KINDS, kind),
         n_elem: s.has("n_elem").then(|| s.count("n_elem")),
-        world_size: s.has("world_size").then(|| s.count("world_size")),
-        root_cube: if s.has("root_cube") { s.whole("root_cube", 0) } else { 0 },
-        module_place: s.place("module"),
+        world_size,
+        root_cube: s.has("root_cube").then(|| s.whole("root_cube", 0)),
+        places: Places {
+            module: s.place("module"),
+            topology: s.place("topology"),
+            buffer_kind: s.place("buffer_kind"),
+            n_elem: s.place("n_elem"),
+            world_size: world_place,
+            root_cube: s.place("root_cube"),
+        },
     }
+}
+
+/// Whether the algorithm a default names is there; a mistake if not.
+fn known(s: &Section<'_, '_>, key: &str, name: &str, place: &Place, names: &[&str]) {
+    if name.is_empty() || names.contains(&name) {
+        return;
+    }
+    let text = format!("`defaults.{key}` is `{name}`, which `algorithms` does not have");
+    s.log.push(Diagnostic::error("KB0308", text).at(place.clone(), "").help(one_of(name, names)));
 }

@@ -34,7 +34,7 @@ fn the_seeds_text_is_accepted() {
     let a = ccl.algorithm(&ccl.defaults.algorithm).unwrap();
     assert_eq!(a.module, "ring_allreduce");
     assert_eq!((a.topology, a.buffer_kind, a.n_elem), (RankTopology::Ring1d, BufferKind::Tcm, Some(8)));
-    assert_eq!(ccl.world_size(a, 2), 2);
+    assert_eq!((a.check_world(2).unwrap(), a.check_root_cube(16).unwrap()), (2, None));
     assert!(a.check_module(&["ring_allreduce"]).is_ok());
 }
 
@@ -50,9 +50,9 @@ fn only_the_algorithm_has_no_default() {
 fn world_size_of_the_entry_wins_over_the_default() {
     let text = SEED.replace("  n_slots: 4\n", "  world_size: 3\n").replace("n_elem: 8", "world_size: 4");
     let ccl = Ccl::from_yaml("ccl.yaml", &text).unwrap();
-    assert_eq!(ccl.world_size(&ccl.algorithms[0], 2), 4);
+    assert_eq!(ccl.algorithms[0].check_world(4).unwrap(), 4);
     let ccl = Ccl::from_yaml("ccl.yaml", &text.replace("world_size: 4", "n_elem: 8")).unwrap();
-    assert_eq!(ccl.world_size(&ccl.algorithms[0], 2), 3);
+    assert_eq!(ccl.algorithms[0].check_world(4).unwrap(), 3);
 }
 
 #[test]
@@ -130,5 +130,89 @@ fn unregistered_module() {
     ccl.yaml:12:     module: kernbench.ccl.algorithms.ring_allreduce
                              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
     help: did you mean `ring_all_reduce`?
+    ");
+}
+
+fn read(text: &str) -> Ccl {
+    Ccl::from_yaml("ccl.yaml", text).unwrap()
+}
+
+#[test]
+fn the_shipped_file_switches_algorithms_above_one_slot() {
+    let ccl = Ccl::default_config();
+    let name = |bytes| ccl.all_reduce(bytes).unwrap().name.as_str();
+    assert_eq!(
+        (name(0), name(4096), name(4097)),
+        ("ring_allreduce", "ring_allreduce", "ring_rs_ag_allreduce")
+    );
+    assert_eq!(read(SEED).all_reduce(1 << 20).unwrap().name, "ring_allreduce_tcm");
+    assert!(ccl.algorithms.iter().all(|a| a.check_root_cube(1).is_ok() && a.check_world(1).is_ok()));
+}
+
+#[test]
+fn every_topology_has_its_name() {
+    for topology in RankTopology::ALL {
+        let ccl = read(&SEED.replace("ring_1d", topology.name()));
+        assert_eq!(ccl.algorithms[0].topology, topology);
+    }
+}
+
+#[test]
+fn unknown_large_algorithm() {
+    let changes = [("  buffer_kind: tcm\n", "  large_algorithm: ring_allreduce\n")];
+    insta::assert_snapshot!(mistakes(&changes), @"
+    [KB0308] `defaults.large_algorithm` is `ring_allreduce`, which `algorithms` does not have
+    ccl.yaml:3:   large_algorithm: ring_allreduce
+                                   ^^^^^^^^^^^^^^
+    help: did you mean `ring_allreduce_tcm`?
+    ");
+}
+
+#[test]
+fn more_ranks_than_sips() {
+    let text = SEED.replace("n_elem: 8", "world_size: 4");
+    insta::assert_snapshot!(render(&text, &read(&text).algorithms[0].check_world(2).unwrap_err().into()), @"
+    [KB0322] `world_size` is 4 for `ring_allreduce_tcm`, but the machine has 2 SIPs, one for each rank
+    ccl.yaml:15:     world_size: 4
+                                 ^
+    help: write at most 2, or raise `system.sips.count` in topology.yaml
+    ");
+    let text = SEED.replace("  n_slots: 4\n", "  world_size: 3\n");
+    insta::assert_snapshot!(render(&text, &read(&text).algorithms[0].check_world(1).unwrap_err().into()), @"
+    [KB0322] `world_size` is 3 for `ring_allreduce_tcm`, but the machine has 1 SIP, one for each rank
+    ccl.yaml:5:   world_size: 3
+                              ^
+    help: write at most 1, or raise `system.sips.count` in topology.yaml
+    ");
+}
+
+#[test]
+fn a_root_cube_that_is_not_there() {
+    let text = SEED.replace("n_elem: 8", "root_cube: 16");
+    assert_eq!(read(&text).algorithms[0].check_root_cube(17), Ok(Some(16)));
+    insta::assert_snapshot!(render(&text, &read(&text).algorithms[0].check_root_cube(16).unwrap_err().into()), @"
+    [KB0322] `root_cube` is 16 for `ring_allreduce_tcm`, but a SIP has 16 cubes
+    ccl.yaml:15:     root_cube: 16
+                                ^^
+    help: write a cube from 0 to 15, or leave it out
+    ");
+}
+
+#[test]
+fn a_topology_the_module_does_not_run_on() {
+    let check = |allowed: &[_]| read(SEED).algorithms[0].check_topology(allowed);
+    assert!(check(&RankTopology::ALL).is_ok());
+    let wrong = check(&[RankTopology::Torus2d, RankTopology::Mesh2dNoWrap]).unwrap_err();
+    insta::assert_snapshot!(render(SEED, &wrong.into()), @"
+    [KB0321] `ring_allreduce` does not run on `ring_1d`
+    ccl.yaml:13:     topology: ring_1d
+                               ^^^^^^^
+    help: write one of `torus_2d`, `mesh_2d_no_wrap`
+    ");
+    insta::assert_snapshot!(render(SEED, &check(&[RankTopology::Tree]).unwrap_err().into()), @"
+    [KB0321] `ring_allreduce` does not run on `ring_1d`
+    ccl.yaml:13:     topology: ring_1d
+                               ^^^^^^^
+    help: write `tree`
     ");
 }

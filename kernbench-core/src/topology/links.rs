@@ -1,6 +1,7 @@
 //! IPCQ links: who is whose neighbour in which direction, as tables.
 
-use super::{Machine, PeAt, SipTopology};
+use super::neighbours::Step;
+use super::{Family, Machine, RankTopology};
 use crate::diag::Diagnostic;
 use crate::ir::{Link, LinkId, PeId};
 use crate::ty::Dir;
@@ -24,28 +25,60 @@ impl Links {
     /// ring of two, E and W both lead to the other SIP, and what one sends E arrives from W.
     #[must_use]
     pub fn default_for(machine: &Machine) -> Links {
-        let mut links = vec![];
-        let wrap = machine.sip_topology != SipTopology::Mesh2dNoWrap;
-        let sip_grid = match machine.sip_topology {
-            SipTopology::Ring1d => [machine.sips, 1],
-            _ => machine.sip_grid,
-        };
-        for from in (0..machine.pe_count()).map(PeId) {
-            let at = machine.at(from);
-            for (family, dirs) in Machine::families().into_iter().enumerate() {
-                for (side, dir) in dirs.into_iter().enumerate() {
-                    let to = match family {
-                        0 => beside(at.cube, side, machine.cube_mesh, false).map(|cube| PeAt { cube, ..at }),
-                        1 => beside(at.pe, side, machine.pe_grid, false).map(|pe| PeAt { pe, ..at }),
-                        _ => beside(at.sip, side, sip_grid, wrap).map(|sip| PeAt { sip, ..at }),
-                    };
-                    if let Some(to) = to {
-                        // N and S, E and W stand next to each other in a family.
-                        links.push(Link { from, to: machine.pe(to), dir, recv_dir: dirs[side ^ 1] });
-                    }
-                }
+        let sips = Family::Sip(machine.sip_topology);
+        let families = [Family::CubeMesh, Family::PeGrid, sips];
+        // These families fit every machine: they list no cubes, and all SIPs do form the grid of SIPs.
+        let links = families.iter().filter_map(|family| family.links(machine).ok()).flatten().collect();
+        Links::sorted(machine, links)
+    }
+
+    /// A family of neighbours over the whole machine.
+    ///
+    /// # Errors
+    /// `KB0316` if a listed cube does not exist or is listed twice.
+    ///
+    /// ```
+    /// use kernbench_core::topology::{Family, Links, Topology};
+    /// use kernbench_core::{ir::PeId, ty::Dir};
+    /// let topology = Topology::default_machine();
+    /// let links = Links::of_family(topology.machine(), &Family::PeLine)?;
+    /// let link = links.send(PeId(3), Dir::IntraE).unwrap();
+    /// assert_eq!(links.links[link.at()].to, PeId(7));
+    /// # Ok::<(), kernbench_core::diag::Diagnostic>(())
+    /// ```
+    pub fn of_family(machine: &Machine, family: &Family) -> Result<Links, Diagnostic> {
+        Ok(Links::sorted(machine, family.links(machine)?))
+    }
+
+    /// The neighbours of ranks, of which rank `r` is the PE `ranks[r]`. One rank has none.
+    ///
+    /// # Errors
+    /// `KB0309` if a grid is wanted and there is none of so many ranks; `KB0316` if a PE does not exist
+    /// or is two ranks, or if there are more ranks than `peer_n` directions for a topology that uses them.
+    pub fn of_ranks(machine: &Machine, topology: RankTopology, ranks: &[PeId]) -> Result<Links, Diagnostic> {
+        for (i, pe) in ranks.iter().enumerate() {
+            if let Some(first) = ranks[..i].iter().position(|p| p == pe) {
+                return Err(Diagnostic::error("KB0316", format!("PE {pe} is rank {first} and rank {i}"))
+                    .help("give each rank a PE of its own"));
             }
         }
+        let steps = topology.steps(machine, ranks.len() as u32)?;
+        let pe = |rank: u32| ranks[rank as usize];
+        let link = |s: Step| Link { from: pe(s.from), to: pe(s.to), dir: s.dir, recv_dir: s.recv_dir };
+        Links::from_list(machine, steps.into_iter().map(link).collect())
+    }
+
+    /// Several tables in one, such as the cubes of every SIP and the root cubes of neighbouring SIPs.
+    ///
+    /// # Errors
+    /// As [`Links::from_list`], if two tables give a PE two neighbours of one direction.
+    pub fn join(machine: &Machine, tables: Vec<Links>) -> Result<Links, Diagnostic> {
+        Links::from_list(machine, tables.into_iter().flat_map(|table| table.links).collect())
+    }
+
+    /// A table whose links are known to agree, ordered by sender, then direction.
+    fn sorted(machine: &Machine, mut links: Vec<Link>) -> Links {
+        links.sort_by_key(|link| (link.from, link.dir.index()));
         let (send, recv) = tables(machine, &links);
         Links { links, send, recv }
     }
@@ -135,22 +168,4 @@ fn tables(machine: &Machine, links: &[Link]) -> (Table, Table) {
         }
     }
     (send, recv)
-}
-
-/// The neighbour of position `at` on a grid; sides in the order N, S, E, W.
-fn beside(at: u32, side: usize, [w, h]: [u32; 2], wrap: bool) -> Option<u32> {
-    let (x, y) = (at % w, at / w);
-    let step = |i: u32, n: u32, up: bool| match (up, wrap) {
-        (true, _) if i + 1 < n => Some(i + 1),
-        (false, _) if i > 0 => Some(i - 1),
-        (true, true) if n > 1 => Some(0),
-        (false, true) if n > 1 => Some(n - 1),
-        _ => None,
-    };
-    match side {
-        0 => step(y, h, false).map(|y| y * w + x),
-        1 => step(y, h, true).map(|y| y * w + x),
-        2 => step(x, w, true).map(|x| y * w + x),
-        _ => step(x, w, false).map(|x| y * w + x),
-    }
 }

@@ -5,6 +5,7 @@ mod graph;
 mod layout;
 mod links;
 mod machine;
+mod neighbours;
 mod paths;
 mod routes;
 mod tables;
@@ -13,6 +14,7 @@ pub(crate) mod tests;
 
 pub use links::Links;
 pub use machine::*;
+pub use neighbours::{Family, RankTopology};
 pub use tables::{NodeKind, NodeRole, Topology};
 
 use crate::ir::PeId;

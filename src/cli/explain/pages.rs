@@ -57,6 +57,8 @@ pub(super) const PAGES: &[(&str, &str)] = pages![
     "KB0318"
     "KB0319"
     "KB0320"
+    "KB0321"
+    "KB0322"
     "KB0401"
     "KB0402"
     "KB0403"

@@ -100,3 +100,150 @@ fn lists_are_checked() {
     ");
     assert!(Links::from_list(t.machine(), vec![parent]).is_ok());
 }
+
+/// The neighbour of each rank in a direction, on PEs that are not in order.
+fn of_ranks(t: &Topology, topology: RankTopology, p: u32, dir: Dir) -> Vec<Option<u32>> {
+    let pes: Vec<PeId> = (0..p).map(|r| PeId(250 - 3 * r)).collect();
+    let links = Links::of_ranks(t.machine(), topology, &pes).unwrap();
+    let rank = |pe: PeId| pes.iter().position(|p| *p == pe).unwrap() as u32;
+    for link in &links.links {
+        // What one sends to another, the other can answer, and it arrives from where the answer goes.
+        let back = links.send(link.to, link.recv_dir).map(|l| links.links[l.at()]);
+        assert_eq!(back.map(|b| (b.to, b.recv_dir)), Some((link.from, link.dir)), "{topology} of {p}");
+        assert_ne!(link.from, link.to);
+    }
+    pes.iter().map(|pe| links.send(*pe, dir).map(|l| rank(links.links[l.at()].to))).collect()
+}
+
+#[test]
+fn rings_of_ranks_close() {
+    let t = Topology::default_machine();
+    for p in 1..=16 {
+        let east: Vec<_> = (0..p).map(|r| (p > 1).then_some((r + 1) % p)).collect();
+        assert_eq!(of_ranks(&t, RankTopology::Ring1d, p, Dir::GlobalE), east);
+        let west: Vec<_> = (0..p).map(|r| (p > 1).then_some((r + p - 1) % p)).collect();
+        assert_eq!(of_ranks(&t, RankTopology::Ring1d, p, Dir::GlobalW), west);
+    }
+}
+
+#[test]
+fn trees_of_ranks_are_heaps() {
+    let t = Topology::default_machine();
+    for p in 1..=16 {
+        let below = |child: u32| (child < p).then_some(child);
+        let left: Vec<_> = (0..p).map(|r| below(2 * r + 1)).collect();
+        let right: Vec<_> = (0..p).map(|r| below(2 * r + 2)).collect();
+        let up: Vec<_> = (0..p).map(|r| r.checked_sub(1).map(|r| r / 2)).collect();
+        assert_eq!(of_ranks(&t, RankTopology::Tree, p, Dir::ChildLeft), left);
+        assert_eq!(of_ranks(&t, RankTopology::Tree, p, Dir::ChildRight), right);
+        assert_eq!(of_ranks(&t, RankTopology::Tree, p, Dir::Parent), up);
+    }
+}
+
+#[test]
+fn peers_are_called_by_their_rank() {
+    let t = Topology::default_machine();
+    for p in 1..=16 {
+        for n in 0..p {
+            let to =
+                |joined: &dyn Fn(u32) -> bool| (0..p).map(|r| joined(r).then_some(n)).collect::<Vec<_>>();
+            let dir = Dir::Peer(n as u8);
+            assert_eq!(of_ranks(&t, RankTopology::Full, p, dir), to(&|r| r != n));
+            assert_eq!(of_ranks(&t, RankTopology::Hypercube, p, dir), to(&|r| (r ^ n).count_ones() == 1));
+        }
+    }
+}
+
+#[test]
+fn grids_of_ranks_are_the_machines_or_square() {
+    let t = Topology::default_machine();
+    let of_six = sips("count: 6 \n    w: 2\n    h: 3", "topology: torus_2d");
+    let grid = |t: &Topology, p| RankTopology::Torus2d.grid(t.machine(), p).ok();
+    assert_eq!(
+        [1, 2, 3, 4, 9].map(|p| grid(&t, p)),
+        [Some([1, 1]), Some([2, 1]), None, Some([2, 2]), Some([3, 3])]
+    );
+    assert_eq!([4, 6].map(|p| grid(&of_six, p)), [Some([2, 2]), Some([2, 3])]);
+    assert_eq!(grid(&sips("count: 4 ", "topology: ring_1d"), 4), Some([2, 2]));
+    let some = |ranks: [u32; 4]| ranks.map(Some).to_vec();
+    assert_eq!(of_ranks(&t, RankTopology::Torus2d, 4, Dir::GlobalE), some([1, 0, 3, 2]));
+    assert_eq!(of_ranks(&t, RankTopology::Torus2d, 4, Dir::GlobalN), some([2, 3, 0, 1]));
+    assert_eq!(of_ranks(&t, RankTopology::Mesh2dNoWrap, 4, Dir::GlobalS), [Some(2), Some(3), None, None]);
+    assert!(of_ranks(&t, RankTopology::Torus2d, 1, Dir::GlobalN) == [None]);
+}
+
+#[test]
+fn families_of_cubes_and_of_pes() {
+    let t = Topology::default_machine();
+    let m = t.machine();
+    let cubes = vec![5, 1, 9];
+    let line = Links::of_family(m, &Family::Line(cubes.clone())).unwrap();
+    let ring = Links::of_family(m, &Family::Ring(cubes)).unwrap();
+    assert_eq!((line.links.len(), ring.links.len()), (2 * 8 * 4, 2 * 8 * 6));
+    for (sip, k) in [(0, 0), (1, 7)] {
+        let east = |links: &Links, cube| to(&t, links, pe(&t, sip, cube, k), Dir::E);
+        let at = |cube| Some(PeAt { sip, cube, pe: k });
+        assert_eq!([5, 1, 9, 0].map(|c| east(&line, c)), [at(1), at(9), None, None]);
+        assert_eq!([5, 1, 9, 0].map(|c| east(&ring, c)), [at(1), at(9), at(5), None]);
+    }
+    let two = Links::of_family(m, &Family::Ring(vec![0, 15])).unwrap();
+    assert_eq!(two.send(PeId(0), Dir::E), two.recv(pe(&t, 0, 15, 0), Dir::W));
+    assert_eq!(two.send(PeId(0), Dir::W), two.recv(pe(&t, 0, 15, 0), Dir::E));
+    let snake = Links::of_family(m, &Family::PeLine).unwrap();
+    let mut walk = vec![0];
+    while let Some(at) = to(&t, &snake, pe(&t, 1, 3, walk[walk.len() - 1]), Dir::IntraE) {
+        assert_eq!((at.sip, at.cube), (1, 3));
+        walk.push(at.pe);
+    }
+    assert_eq!(walk, [0, 1, 2, 3, 7, 6, 5, 4]);
+    let tree = Links::of_family(m, &Family::Tree).unwrap();
+    assert_eq!(to(&t, &tree, pe(&t, 1, 4, 2), Dir::Parent), Some(PeAt { sip: 0, cube: 4, pe: 2 }));
+    assert_eq!(tree.links.len(), 2 * 16 * 8);
+}
+
+#[test]
+fn the_default_table_is_three_families() {
+    for t in [Topology::default_machine(), odd(), holed()] {
+        let m = t.machine();
+        let family = |f| Links::of_family(m, &f).unwrap();
+        let sips = family(Family::Sip(m.sip_topology));
+        let joined = Links::join(m, vec![family(Family::CubeMesh), family(Family::PeGrid), sips]).unwrap();
+        let mut links = joined.links;
+        links.sort_by_key(|l| (l.from, l.dir));
+        assert_eq!(links, Links::default_for(m).links);
+    }
+}
+
+#[test]
+fn tables_that_cannot_be() {
+    let t = Topology::default_machine();
+    let m = t.machine();
+    let text =
+        |outcome: Result<Links, crate::diag::Diagnostic>| Failure(vec![outcome.unwrap_err()]).to_string();
+    let ranks = |topology, p| text(Links::of_ranks(m, topology, &(0..p).map(PeId).collect::<Vec<_>>()));
+    insta::assert_snapshot!(ranks(RankTopology::Mesh2dNoWrap, 6), @"
+    error[KB0309]: 6 ranks of `mesh_2d_no_wrap` are neither the 2 x 1 grid of SIPs nor a square
+      help: use 4 or 9 ranks, or give `system.sips` in topology.yaml a `w` and `h` of 6 places
+    ");
+    insta::assert_snapshot!(ranks(RankTopology::Full, 17), @"
+    error[KB0316]: `full` joins at most 16 ranks, `peer_0` to `peer_15`, not 17
+      help: use at most 16 ranks, or a topology without peers such as `ring_1d`
+    ");
+    insta::assert_snapshot!(text(Links::of_ranks(m, RankTopology::Tree, &[PeId(4), PeId(2), PeId(4)])), @"
+    error[KB0316]: PE 4 is rank 0 and rank 2
+      help: give each rank a PE of its own
+    ");
+    insta::assert_snapshot!(text(Links::of_family(m, &Family::Ring(vec![0, 16]))), @"
+    error[KB0316]: the ring of cubes names cube 16, but a SIP has 16 cubes
+      help: use cubes from 0 to 15
+    ");
+    insta::assert_snapshot!(text(Links::of_family(m, &Family::Line(vec![3, 0, 3]))), @"
+    error[KB0316]: the line of cubes names cube 3 twice
+      help: list each cube once
+    ");
+    let mesh = || Links::of_family(m, &Family::CubeMesh).unwrap();
+    insta::assert_snapshot!(text(Links::join(m, vec![mesh(), mesh()])), @"
+    error[KB0316]: PE 0 sends to two neighbours `S`
+      help: give each link of a PE a direction of its own
+    ");
+}
