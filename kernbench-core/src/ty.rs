@@ -68,7 +68,9 @@ mod sealed {
     message = "`{Self}` is not an element type",
     note = "element types are f16, bf16, f32, i32, i8, u8"
 )]
-pub trait Dtype: sealed::Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
+pub trait Dtype:
+    sealed::Sealed + Copy + fmt::Debug + fmt::Display + PartialEq + Send + Sync + 'static
+{
     /// The type as a value.
     const TYPE: ElementType;
     /// What a `dot` of this type accumulates in: f32 for floats, i32 for integers.

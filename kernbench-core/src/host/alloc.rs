@@ -29,6 +29,19 @@ impl FreeList {
         }
     }
 
+    /// Takes the last `bytes` bytes for good; the largest free block if they are in use.
+    pub(super) fn take_top(&mut self, bytes: u64) -> Result<(), u64> {
+        let size = bytes.next_multiple_of(ALIGN);
+        match self.free.last_mut() {
+            _ if size == 0 => Ok(()),
+            Some((_, len)) if *len >= size => {
+                *len -= size;
+                Ok(())
+            }
+            _ => Err(self.free.iter().map(|(_, len)| *len).max().unwrap_or(0)),
+        }
+    }
+
     /// Gives back what `take(bytes)` gave at `start`.
     pub(super) fn give(&mut self, start: u64, bytes: u64) {
         let size = bytes.next_multiple_of(ALIGN);

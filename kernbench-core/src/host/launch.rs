@@ -288,6 +288,9 @@ impl State {
             known_ps: None,
             touched: OnceCell::new(),
         };
+        if !order.queues.collective {
+            self.no_collective_of(&flight)?;
+        }
         self.enlist(flight, options.after.as_deref(), options.fidelity.unwrap_or_default())?;
         Ok(id)
     }

@@ -1,16 +1,25 @@
 //! The host program: a context, its tensors, and launches.
 
 mod alloc;
+mod barrier;
 mod collective;
+mod crew;
 mod flight;
+mod group;
 mod launch;
+mod spawn;
 mod state;
 mod tensor;
 mod transfer;
+mod worker;
 
+pub use barrier::HOST_READ_BARRIERS;
 pub use collective::{Algorithm, Call, Operation, Ranks, ReduceOp};
+pub use group::{Backend, Collective};
 pub use launch::{LaunchId, LaunchOptions, Launched};
+pub use spawn::SpawnError;
 pub use tensor::Tensor;
+pub use worker::{Handle, Worker};
 
 use crate::ccl::Ccl;
 use crate::diag::{Diagnostic, Failure, Place};
@@ -135,7 +144,7 @@ impl Context {
         name: &str,
     ) -> Result<Tensor<T>, Failure> {
         let tensor = self.empty([array.nrows(), array.ncols()], placement, name)?;
-        self.write(&tensor, array)?;
+        self.put(&tensor, array)?;
         Ok(tensor)
     }
 
@@ -143,8 +152,14 @@ impl Context {
     ///
     /// # Errors
     /// The array's shape is not the tensor's.
+    #[track_caller]
     pub fn write<T: Dtype>(&self, tensor: &Tensor<T>, array: &Array2<T>) -> Result<(), Failure> {
-        self.owns(tensor)?;
+        self.shared.borrow().no_worker("write", here())?;
+        self.put(tensor, array)
+    }
+
+    fn put<T: Dtype>(&self, tensor: &Tensor<T>, array: &Array2<T>) -> Result<(), Failure> {
+        tensor.is_of(&self.shared)?;
         let (want, have) = (tensor.shape(), [array.nrows(), array.ncols()]);
         if want != have {
             return Err(Diagnostic::error(
@@ -200,22 +215,15 @@ impl Context {
         Ok(tensor)
     }
 
-    fn owns<T>(&self, tensor: &Tensor<T>) -> Result<(), Failure> {
-        if Rc::ptr_eq(&self.shared, &tensor.shared) {
-            return Ok(());
-        }
-        Err(Diagnostic::error("KB0110", format!("tensor `{}` belongs to another context", tensor.name))
-            .help("use the context that made it")
-            .into())
-    }
-
     /// Reads all elements, each from a holder of its newest version.
     ///
     /// # Errors
     /// Somebody reads what nobody has written, or the context computes no values.
+    #[track_caller]
     pub fn read<T: Dtype>(&self, tensor: &Tensor<T>) -> Result<Array2<T>, Failure> {
-        self.owns(tensor)?;
+        tensor.is_of(&self.shared)?;
         let s = self.shared.borrow();
+        s.no_worker("read", here())?;
         let bytes = s.read(tensor.id())?;
         let [m, n] = tensor.shape();
         let elements: Vec<T> = bytes.chunks_exact(T::TYPE.bytes() as usize).map(T::read).collect();
@@ -250,8 +258,32 @@ impl Context {
         options: &LaunchOptions,
     ) -> Result<Launched, Failure> {
         let mut s = self.shared.borrow_mut();
+        s.no_worker("launch", here())?;
         let order = s.order(options, here());
         s.launch(name, &kernel, &order)
+    }
+
+    /// Makes the SIPs ranks that take part in collectives, as the collectives configuration says. It reads, in this
+    /// order, the algorithm, the number of ranks (that of the algorithm, else of the defaults, else one per SIP), and
+    /// the neighbours.
+    ///
+    /// # Errors
+    /// The configuration names an algorithm that is not in the tables, or one that does not run on its topology or
+    /// on so many ranks, or the rings of its links do not fit a memory.
+    #[track_caller]
+    pub fn init_process_group(&self, backend: Backend) -> Result<(), Failure> {
+        let mut s = self.shared.borrow_mut();
+        s.no_worker("init_process_group", here())?;
+        s.init_process_group(backend)
+    }
+
+    /// The ranks of the process group.
+    ///
+    /// # Errors
+    /// There is no process group.
+    pub fn world_size(&self) -> Result<usize, Failure> {
+        let s = self.shared.borrow();
+        s.group.as_ref().map(|group| group.world as usize).ok_or_else(|| group::no_group().into())
     }
 
     /// Installs a neighbour table for the launches that follow, in place of [`Links::default_for`] the machine.

@@ -1,7 +1,9 @@
 //! What a context holds: memory, tensors, clock, log.
 
 use super::alloc::FreeList;
+use super::crew::Crew;
 use super::flight::Flights;
+use super::group::Group;
 use super::transfer;
 use crate::ccl::Ccl;
 use crate::diag::{Diagnostic, Failure};
@@ -13,6 +15,7 @@ use crate::tl::{Newest, TensorState};
 use crate::topology::{BufferKind, Links, PeAt, Topology};
 use crate::ty::{Dir, ElementType};
 use crate::units::Ps;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -37,6 +40,8 @@ pub(super) struct State {
     pub(super) flights: Flights,
     /// When the round of workers began, while there are workers.
     pub(super) round_ps: Option<Ps>,
+    pub(super) crew: Option<Crew>,
+    pub(super) group: Option<Group>,
     tensors: Vec<Option<(TensorInfo, Rc<Shards>)>>,
     slices: Vec<FreeList>,
 }
@@ -68,6 +73,8 @@ impl State {
             launches: 0,
             flights: Flights::default(),
             round_ps: None,
+            crew: None,
+            group: None,
             tensors: vec![],
             slices,
         }
@@ -141,6 +148,11 @@ impl State {
         Ok((id, shard))
     }
 
+    /// Keeps memory at the top of a PE's slice for rings; the largest free block if there is not enough.
+    pub(super) fn reserve_slice(&mut self, pe: PeId, bytes: u64) -> Result<(), u64> {
+        self.slices[pe.at()].take_top(bytes)
+    }
+
     /// Frees a tensor, if a launch under way uses it then after that.
     pub(super) fn drop_tensor(&mut self, id: TensorId) {
         if !self.outlives_its_owner(id) {
@@ -194,6 +206,17 @@ impl State {
     }
 
     pub(super) fn read(&self, id: TensorId) -> Result<&[u8], Failure> {
+        let [m, n] = self.info(id).map_or([0, 0], |info| info.shape);
+        self.read_rows(id, &(0..m), &(0..n))
+    }
+
+    /// The bytes of a tensor, of which some rows and columns are looked at.
+    pub(super) fn read_rows(
+        &self,
+        id: TensorId,
+        rows: &Range<usize>,
+        cols: &Range<usize>,
+    ) -> Result<&[u8], Failure> {
         let name = self.info(id).map_or("?", |i| &i.name);
         if !self.data {
             return Err(Diagnostic::error(
@@ -203,8 +226,17 @@ impl State {
             .help("make the context with `data(true)`, or do not read the tensor")
             .into());
         }
-        if let Some(gap) = self.store.unwritten(id) {
-            let width = self.info(id).map_or(1, |i| i.shape[1].max(1)) as u64;
+        let width = self.info(id).map_or(0, |i| i.shape[1]);
+        let whole = cols.len() == width;
+        let spans = if whole { 0..1 } else { rows.clone() };
+        let gap = spans
+            .map(|row| match whole {
+                true => rows.start * width..rows.end * width,
+                false => row * width + cols.start..row * width + cols.end,
+            })
+            .find_map(|span| self.store.unwritten(id, span.start as u64..span.end as u64));
+        if let Some(gap) = gap {
+            let width = width.max(1) as u64;
             return Err(Diagnostic::error(
                 "KB0611",
                 format!(
@@ -218,6 +250,13 @@ impl State {
             .into());
         }
         Ok(self.store.bytes(id))
+    }
+
+    /// Writes the elements of one tensor to another of its type and shape.
+    pub(super) fn copy(&mut self, to: TensorId, from: TensorId) -> Result<(), Failure> {
+        let bytes = if self.data { self.read(from)?.to_vec() } else { vec![] };
+        self.write(to, || Arc::new(bytes));
+        Ok(())
     }
 
     /// Reads each range that one PE holds and writes it to the other replicas.

@@ -1,11 +1,13 @@
 //! Tensors: matrices in the HBM of a SIP, as the host holds them.
 
 use super::Shared;
+use crate::diag::{Diagnostic, Failure};
 use crate::ir::TensorId;
 use crate::tl::{In, InOut, Out, Raw};
 use crate::ty::{Dtype, ElementType};
 use std::fmt;
 use std::marker::PhantomData;
+use std::rc::Rc;
 
 /// A matrix in the HBM of one SIP. Dropping it frees its memory.
 pub struct Tensor<T> {
@@ -13,6 +15,18 @@ pub struct Tensor<T> {
     pub(super) raw: Raw,
     pub(super) name: String,
     pub(super) ty: PhantomData<T>,
+}
+
+impl<T> Tensor<T> {
+    /// Checks that it belongs to a context.
+    pub(super) fn is_of(&self, shared: &Shared) -> Result<(), Failure> {
+        if Rc::ptr_eq(shared, &self.shared) {
+            return Ok(());
+        }
+        Err(Diagnostic::error("KB0110", format!("tensor `{}` belongs to another context", self.name))
+            .help("use the context that made it")
+            .into())
+    }
 }
 
 impl<T: Dtype> Tensor<T> {

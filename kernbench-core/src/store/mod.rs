@@ -158,11 +158,11 @@ impl Store {
         }
     }
 
-    /// The first range of elements that nobody wrote.
+    /// The first part of a range of elements that nobody wrote.
     #[must_use]
-    pub fn unwritten(&self, id: TensorId) -> Option<Range<u64>> {
+    pub fn unwritten(&self, id: TensorId, range: Range<u64>) -> Option<Range<u64>> {
         let t = self.get(id)?;
-        t.versions.over(0..t.elements()).find(|(_, version)| version.is_none()).map(|(range, _)| range)
+        t.versions.over(range).find(|(_, version)| version.is_none()).map(|(range, _)| range)
     }
 
     /// The range cut by version, in order and without holes; `None` where nobody wrote. Nothing for a

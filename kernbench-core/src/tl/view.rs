@@ -117,6 +117,13 @@ impl Raw {
         }
     }
 
+    /// From the first to one past the last element, of a view that is not of a shard.
+    pub(crate) fn elements(&self) -> std::ops::Range<u64> {
+        let [m, n] = self.shape.map(u64::from);
+        let len = if m == 0 || n == 0 { 0 } else { (m - 1) * u64::from(self.stride) + n };
+        self.offset..self.offset + len
+    }
+
     /// The rectangle of `shape` from row `row`, column `col` on, which lies inside.
     pub(crate) fn part(self, [row, col]: [u32; 2], shape: [u32; 2]) -> Raw {
         let offset = self.offset + u64::from(row) * u64::from(self.stride) + u64::from(col);
