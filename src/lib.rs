@@ -7,15 +7,15 @@ pub mod render;
 
 pub use kernbench_core as core;
 pub use kernbench_core::{
-    ccl, diag, engine, exec, host, ir, log, ndarray, placement, report, scratch_scope, store, tl, topology,
-    ty, units, verify,
+    ccl, diag, engine, exec, host, ir, launch_by_type, log, ndarray, placement, report, scratch_scope, store,
+    tl, topology, ty, units, verify,
 };
 pub use kernbench_kernels as kernels;
 pub use kernbench_macros::{device, kernel};
 
 /// Everything a kernel and its host program need.
 pub mod prelude {
-    pub use kernbench_core::host::{Context, LaunchOptions, Tensor};
+    pub use kernbench_core::host::{Backend, Context, LaunchOptions, ReduceOp, Tensor, Worker};
     pub use kernbench_core::placement::{Placement, Split};
     pub use kernbench_core::prelude::*;
     pub use kernbench_core::topology::Topology;

@@ -3,6 +3,7 @@
 mod architecture;
 mod cli;
 mod diagnostics;
+mod host;
 mod language;
 mod pages;
 mod probe;

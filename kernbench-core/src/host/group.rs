@@ -424,7 +424,8 @@ impl State {
                     d = d.at(place.clone(), format!("rank {rank} waits for a launch"))
                 }
                 None => {
-                    d.message += &format!("; rank {rank} awaits something that is not of its context");
+                    d.message += &format!("; rank {rank} awaits what is not of its context");
+                    d.help = Some("await only handles, reads and collectives of the worker".to_owned());
                 }
             }
         }

@@ -1,0 +1,272 @@
+//! Process groups: what ranks may do wrong, and an algorithm of one's own.
+
+#[path = "../../../examples/own_all_reduce.rs"]
+mod own_all_reduce;
+
+use super::{ONE, machine_with, told};
+use kernbench::ccl::Ccl;
+use kernbench::diag::Failure;
+use kernbench::host::{Algorithm, Backend, Ranks, ReduceOp, SpawnError, Worker};
+use kernbench::prelude::*;
+use own_all_reduce::{CCL, STAR};
+
+#[test]
+fn an_algorithm_of_ones_own() {
+    insta::assert_snapshot!(own_all_reduce::run(4).unwrap(), @"
+    rank 0: [[10, 10, 10, 10]] after 266.332 ns
+    rank 1: [[10, 10, 10, 10]] after 266.332 ns
+    rank 2: [[10, 10, 10, 10]] after 266.332 ns
+    rank 3: [[10, 10, 10, 10]] after 266.332 ns
+    ");
+}
+
+/// A group of two ranks over the example's algorithm.
+fn group(sips: usize) -> Context {
+    let ctx = machine_with(sips, Ccl::from_yaml("ccl.yaml", CCL).unwrap());
+    ctx.init_process_group(Backend::Ahbm(&[&[STAR]])).unwrap();
+    ctx
+}
+
+fn ranks<R>(
+    n: usize,
+    work: impl AsyncFn(usize, Worker, &mut Tensor<f32>) -> Result<R, Failure>,
+) -> Result<Vec<R>, SpawnError> {
+    group(n).spawn(n, async |rank, ctx: Worker| {
+        let mut t = ctx.zeros::<f32>([1, 8], ONE, "t")?;
+        work(rank, ctx, &mut t).await
+    })
+}
+
+#[test]
+fn a_rank_that_returns_without_entering() {
+    let result = ranks(3, async |rank, ctx, t| {
+        if rank != 1 {
+            ctx.all_reduce(t, ReduceOp::Sum).await?;
+        }
+        Ok(())
+    });
+    insta::assert_snapshot!(told(result), @"
+    error[KB0406]: the workers wait for what never comes
+      --> group.rs:44:17: rank 0 waits in collective 0 for rank 1, which has returned
+      --> group.rs:44:17: rank 2 waits in collective 0 for rank 1, which has returned
+      help: let every rank enter the same collectives in the same order
+    ");
+}
+
+#[test]
+fn a_rank_that_is_killed() {
+    let result = ranks(3, async |rank, ctx, t| {
+        assert!(rank != 1, "killed");
+        ctx.all_reduce(t, ReduceOp::Sum).await?;
+        Ok(())
+    });
+    insta::assert_snapshot!(told(result), @"
+    error[KB0656]: rank 1: the worker panicked: killed
+      help: the message above says where; return an error instead for what can go wrong
+    ");
+}
+
+#[test]
+fn a_rank_that_was_not_spawned() {
+    let result = group(3).spawn(2, async |_, ctx: Worker| {
+        let mut t = ctx.zeros::<f32>([1, 8], ONE, "t")?;
+        ctx.all_reduce(&mut t, ReduceOp::Sum).await?;
+        Ok(())
+    });
+    insta::assert_snapshot!(told(result), @"
+    error[KB0406]: the workers wait for what never comes
+      --> group.rs:73:13: rank 0 waits in collective 0 for rank 2, which was not spawned
+      --> group.rs:73:13: rank 1 waits in collective 0 for rank 2, which was not spawned
+      help: let every rank enter the same collectives in the same order
+    ");
+}
+
+#[test]
+fn ranks_in_different_operations() {
+    let result = ranks(2, async |rank, ctx, t| {
+        match rank {
+            0 => ctx.all_reduce(t, ReduceOp::Sum).await?,
+            _ => ctx.broadcast(t, 0).await?,
+        };
+        Ok(())
+    });
+    insta::assert_snapshot!(told(result), @"
+    error[KB0651]: rank 1: ranks 0 and 1 differ in collective 0
+      --> group.rs:89:22: rank 1 enters `broadcast` of 8 f32 elements from rank 0
+      --> group.rs:88:22: rank 0 has entered `all_reduce` of 8 f32 elements by sum
+      help: let all ranks enter the same collectives in the same order, with equal sizes
+    ");
+}
+
+#[test]
+fn ranks_that_differ_in_size_or_reduction() {
+    let differ = |other: [usize; 2], op| {
+        let result = group(2).spawn(2, async |rank, ctx: Worker| {
+            let mut t = ctx.zeros::<f32>(if rank == 0 { [1, 8] } else { other }, ONE, "t")?;
+            ctx.all_reduce(&mut t, if rank == 0 { ReduceOp::Sum } else { op }).await?;
+            Ok(())
+        });
+        told(result)
+    };
+    insta::assert_snapshot!(differ([1, 1], ReduceOp::Sum), @"
+    error[KB0651]: rank 1: ranks 0 and 1 differ in collective 0
+      --> group.rs:106:17: rank 1 enters `all_reduce` of 1 f32 element by sum
+      --> group.rs:106:17: rank 0 has entered `all_reduce` of 8 f32 elements by sum
+      help: let all ranks enter the same collectives in the same order, with equal sizes
+    ");
+    insta::assert_snapshot!(differ([8, 1], ReduceOp::Max), @"
+    error[KB0651]: rank 1: ranks 0 and 1 differ in collective 0
+      --> group.rs:106:17: rank 1 enters `all_reduce` of 8 f32 elements by max
+      --> group.rs:106:17: rank 0 has entered `all_reduce` of 8 f32 elements by sum
+      help: let all ranks enter the same collectives in the same order, with equal sizes
+    ");
+}
+
+#[test]
+fn a_collective_that_is_not_awaited() {
+    let result = ranks(2, async |rank, ctx, t| {
+        let entered = ctx.all_reduce(t, ReduceOp::Sum);
+        if rank == 0 {
+            drop(entered);
+        } else {
+            entered.await?;
+        }
+        Ok(())
+    });
+    insta::assert_snapshot!(told(result), @"
+    error[KB0652]: rank 0: collective 0 was entered and not awaited
+      --> group.rs:128:27: entered here
+      help: write `.await` behind it: the other ranks count on this one
+    ");
+}
+
+#[test]
+fn a_pending_collective_is_not_waited_for() {
+    let shared: std::cell::Cell<Option<In<f32>>> = Default::default();
+    let result = group(2).spawn(2, async |rank, ctx: Worker| {
+        let mut t = ctx.zeros::<f32>([1, 8], ONE, "t")?;
+        if rank == 0 {
+            shared.set(Some(t.input()));
+            ctx.all_reduce(&mut t, ReduceOp::Sum).await?;
+        } else if let Some(x) = shared.get() {
+            ctx.launch("add", super::add { x, y: t.output(), by: 1.0 })?.await?;
+        }
+        Ok(())
+    });
+    insta::assert_snapshot!(told(result), @"
+    error[KB0655]: rank 1: `t` is in use by `all_reduce` of 8 f32 elements by sum of rank 0, for which nobody may wait here
+      --> group.rs:152:17: used here
+      --> group.rs:150:17: rank 0 is in this collective
+      help: await the collective first, or use another tensor
+    ");
+}
+
+/// A receive that nobody sends to, in the kernel of a collective.
+#[kernel]
+fn deaf_allreduce<T: Num>(c: Ranks<T>) {
+    if tl::program_id(2) == 0 {
+        let x = tl::recv::<T>(Dir::peer(1), [1, c.to[0].ncols()]);
+        tl::store(c.to[0], x);
+    }
+}
+
+#[test]
+fn a_receive_that_nobody_sends_to() {
+    let ctx = machine_with(2, Ccl::from_yaml("ccl.yaml", &CCL.replace("star", "deaf")).unwrap());
+    const DEAF: Algorithm =
+        Algorithm { name: "deaf_allreduce", launch: kernbench::launch_by_type!(deaf_allreduce), ..STAR };
+    ctx.init_process_group(Backend::Ahbm(&[&[DEAF]])).unwrap();
+    let result = ctx.spawn(2, async |_, ctx: Worker| {
+        let mut t = ctx.zeros::<f32>([1, 8], ONE, "t")?;
+        ctx.all_reduce(&mut t, ReduceOp::Sum).await?;
+        Ok(())
+    });
+    insta::assert_snapshot!(told(result), @"
+    error[KB0201]: PE 0 of cube 0 of SIP 1 sends 0 messages in direction `peer_0` to PE 0 of cube 0, which receives 1: message 0 is never sent
+      --> group.rs:168:17: `x` is received here
+      help: add a `tl::send(Dir::Peer(0), ..)` on PE 0 of cube 0 of SIP 1, or take this one out
+    ");
+}
+
+#[test]
+fn tensors_that_do_not_fit() {
+    let result = ranks(2, async |_, ctx, t| {
+        let mut y = ctx.zeros::<f32>([1, 12], ONE, "y")?;
+        ctx.all_gather(t, &mut y).await?;
+        Ok(())
+    });
+    insta::assert_snapshot!(told(result), @"
+    error[KB0654]: rank 0: `all_gather` of 2 ranks takes 8 elements of `t` and gives 12 of `y`
+      --> group.rs:191:13: entered here
+      help: make `y` 2 times as large as `t`
+    error[KB0654]: rank 1: `all_gather` of 2 ranks takes 8 elements of `t` and gives 12 of `y`
+      --> group.rs:191:13: entered here
+      help: make `y` 2 times as large as `t`
+    ");
+    let result = ranks(2, async |_, ctx, t| ctx.broadcast(t, 2).await.map(|_| ()));
+    insta::assert_snapshot!(told(result), @"
+    error[KB0654]: rank 0: there is no rank 2 to broadcast from: the group has 2 ranks
+      --> group.rs:202:49: entered here
+      help: use a root from 0 to 1
+    error[KB0654]: rank 1: there is no rank 2 to broadcast from: the group has 2 ranks
+      --> group.rs:202:49: entered here
+      help: use a root from 0 to 1
+    ");
+    let result = ranks(2, async |_, ctx, _| {
+        ctx.set_device(0)?;
+        let mut t = ctx.zeros::<f32>([1, 8], ONE, "t")?;
+        ctx.all_reduce(&mut t, ReduceOp::Sum).await?;
+        Ok(())
+    });
+    insta::assert_snapshot!(told(result), @"
+    error[KB0654]: rank 1: `t` of rank 1 is on SIP 0
+      --> group.rs:214:13: entered here
+      help: call `set_device(1)` before it is made
+    ");
+    let result = ranks(2, async |_, ctx, t| ctx.broadcast(t, 1).await.map(|_| ()));
+    insta::assert_snapshot!(told(result), @"
+    error[KB0653]: no algorithm is registered for `broadcast`
+      --> group.rs:222:49: entered here
+      help: add one to the tables given to `init_process_group`
+    ");
+}
+
+#[test]
+fn no_process_group() {
+    let ctx = machine_with(1, Ccl::from_yaml("ccl.yaml", CCL).unwrap());
+    assert_eq!(ctx.world_size().unwrap_err().0[0].code, "KB0653");
+    let result = ctx.spawn(1, async |_, ctx: Worker| ctx.barrier().await.map(|_| ()));
+    insta::assert_snapshot!(told(result), @"
+    error[KB0653]: rank 0: there is no process group
+      --> group.rs:234:58: entered here
+      help: call `ctx.init_process_group(..)` before `spawn`
+    ");
+}
+
+#[test]
+fn mistakes_of_the_configuration_name_key_and_file() {
+    let init = |from: &str, to: &str| {
+        assert!(CCL.contains(from), "{from}");
+        let ctx = machine_with(2, Ccl::from_yaml("ccl.yaml", &CCL.replace(from, to)).unwrap());
+        ctx.init_process_group(Backend::Ahbm(&[&[STAR]])).unwrap_err().to_string()
+    };
+    insta::assert_snapshot!(init("mine.star_allreduce", "mine.star_all_reduce"), @"
+    error[KB0308]: no algorithm is registered as `star_all_reduce`
+      --> ccl.yaml, byte 66
+      help: did you mean `star_allreduce`?
+    ");
+    insta::assert_snapshot!(init("topology: full", "topology: tree"), @"
+    error[KB0321]: `star_allreduce` does not run on `tree`
+      --> ccl.yaml, byte 100
+      help: write `full`
+    ");
+    insta::assert_snapshot!(init("    topology", "    world_size: 3\n    topology"), @"
+    error[KB0322]: `world_size` is 3 for `my_star`, but the machine has 2 SIPs, one for each rank
+      --> ccl.yaml, byte 102
+      help: write at most 2, or raise `system.sips.count` in topology.yaml
+    ");
+    insta::assert_snapshot!(init("algorithm: my_star\n", "algorithm: my_star\n  slot_size: 8388608\n"), @"
+    error[KB0658]: the rings of PE 0 of cube 0 of SIP 0 take 33554432 bytes, but the TCM of a PE has 16777216 bytes
+      help: lower `slot_size` or `n_slots` in ccl.yaml, or take another `buffer_kind`
+    ");
+}

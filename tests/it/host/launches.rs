@@ -1,0 +1,201 @@
+//! Launches of one context that are under way at the same time: which follow each other, and which overlap.
+
+use super::{ONE, add, machine};
+use kernbench::diag::Failure;
+use kernbench::host::{LaunchId, LaunchOptions, Worker};
+use kernbench::prelude::*;
+use std::ops::Range;
+
+/// Adds one to a tensor a number of times.
+#[kernel]
+fn work(x: InOut<f32>, times: usize) {
+    let t = tl::load(x);
+    for _ in 0..times {
+        tl::copy_to(t, t + 1.0);
+    }
+    tl::store(x, t);
+}
+
+/// Start and end of every launch of the log, in ns, and when it was submitted.
+fn spans(ctx: &Context) -> Vec<(u64, u64)> {
+    let log = ctx.op_log();
+    log.launches.iter().map(|l| (l.timing.start_ps, l.timing.end_ps)).collect()
+}
+
+fn overlap(a: (u64, u64), b: (u64, u64)) -> bool {
+    a.0 < b.1 && b.0 < a.1
+}
+
+/// Submits `work` on a tensor of each cube given; each launch with `after`, of those before it.
+fn submit(cubes: &[usize], after: &[Option<Range<usize>>]) -> Result<Context, Failure> {
+    let ctx = machine(1);
+    ctx.spawn(1, async |_, ctx: Worker| {
+        // Row c is on PE 0 of cube c.
+        let mut x = ctx.zeros::<f32>([4, 64], Placement::row_wise().on(4, 1), "x")?;
+        let mut ids: Vec<LaunchId> = vec![];
+        for (cube, after) in cubes.iter().zip(after) {
+            let view = x.inout().rows(*cube..*cube + 1);
+            let after = after.clone().map(|range| ids[range].to_vec());
+            let options = LaunchOptions { after, ..LaunchOptions::default() };
+            let kernel = on_cube { x: view, cube: *cube };
+            ids.extend(ctx.launch_with("work", kernel, &options)?.id());
+        }
+        Ok(())
+    })?;
+    Ok(ctx)
+}
+
+/// `work` of one PE; the others have nothing to do.
+#[kernel]
+fn on_cube(x: InOut<f32>, cube: usize) {
+    if tl::cube() == cube {
+        let t = tl::load(x);
+        for _ in 0..100 {
+            tl::copy_to(t, t + 1.0);
+        }
+        tl::store(x, t);
+    }
+}
+
+#[test]
+fn launches_of_two_sips_overlap_and_of_one_pe_do_not() {
+    let ctx = machine(2);
+    ctx.spawn(2, async |_, ctx: Worker| {
+        let mut x = ctx.zeros::<f32>([1, 64], ONE, "x")?;
+        drop(ctx.launch("first", work { x: x.inout(), times: 50 })?);
+        drop(ctx.launch("second", work { x: x.inout(), times: 50 })?);
+        Ok(())
+    })
+    .unwrap();
+    let [a0, a1, b0, b1] = spans(&ctx)[..] else { panic!("four launches") };
+    assert_eq!((a0, a1), (b0, b1), "the SIPs share nothing");
+    let overhead = ctx.topology().launch_ps();
+    assert_eq!(
+        a1.0,
+        a0.1 + 2 * overhead,
+        "completion goes back to the host, the next stamp comes from there"
+    );
+}
+
+/// By rule 5, launches that share PEs follow each other though their bytes are apart.
+#[test]
+fn launches_that_share_pes_follow_each_other() {
+    let ctx = submit(&[0, 1], &[None, None]).unwrap();
+    let [a, b] = spans(&ctx)[..] else { panic!("two launches") };
+    assert!(!overlap(a, b));
+    assert_eq!(b.0, a.1 + 2 * ctx.topology().launch_ps());
+}
+
+/// Launches on PEs of their own that use the same bytes follow each other, in order of submission, unless both only
+/// read; the last value is that of the last.
+#[test]
+fn launches_that_use_the_same_bytes_follow_each_other() {
+    let ctx = machine(2);
+    let seen = ctx.spawn(1, async |_, ctx: Worker| {
+        let x = ctx.zeros::<f32>([1, 64], ONE, "x")?;
+        let mut near = ctx.empty::<f32>([1, 64], ONE, "near")?;
+        let mut far = ctx.empty::<f32>([1, 64], ONE, "far")?;
+        let on =
+            |sip| LaunchOptions { sips: Some(vec![sip]), grid: Some([1, 1]), ..LaunchOptions::default() };
+        drop(ctx.launch_with("a", add { x: x.input(), y: near.output(), by: 1.0 }, &on(0))?);
+        drop(ctx.launch_with("b", add { x: x.input(), y: far.output(), by: 2.0 }, &on(1))?);
+        drop(ctx.launch_with("c", add { x: near.input(), y: far.output(), by: 3.0 }, &on(1))?);
+        far.get(0, 0).await
+    });
+    assert_eq!(seen.unwrap(), [4.0]);
+    let [a, b, c] = spans(&ctx)[..] else { panic!("three launches") };
+    assert!(overlap(a, b), "both only read `x`");
+    assert!(!overlap(a, c) && !overlap(b, c) && c.0 > a.1 && c.0 > b.1);
+}
+
+#[test]
+fn an_explicit_list_adds_an_order() {
+    let ctx = machine(2);
+    for listed in [false, true] {
+        ctx.spawn(1, async |_, ctx: Worker| {
+            let mut x = ctx.zeros::<f32>([1, 64], ONE, "x")?;
+            ctx.set_device(1)?;
+            let mut y = ctx.zeros::<f32>([1, 64], ONE, "y")?;
+            let first = ctx.launch("first", work { x: x.inout(), times: 50 })?;
+            let after = Some(first.id().into_iter().filter(|_| listed).collect());
+            let options = LaunchOptions { after, ..LaunchOptions::default() };
+            ctx.launch_with("second", work { x: y.inout(), times: 5 }, &options)?.await?;
+            first.await?;
+            Ok(())
+        })
+        .unwrap();
+    }
+    let [a, b, c, d] = spans(&ctx)[..] else { panic!("four launches") };
+    assert!(overlap(a, b));
+    assert_eq!(d.0, c.1 + 2 * ctx.topology().launch_ps());
+}
+
+#[test]
+fn an_explicit_list_must_hold_launches_that_use_the_same_bytes() {
+    let result = submit(&[2, 2], &[None, Some(0..0)]);
+    insta::assert_snapshot!(result.unwrap_err().to_string().replace("tests/it/host/", ""), @"
+    error[KB0648]: rank 0: launch `work` uses bytes of `x` that launch `work` uses, too, and its `after` leaves that one out
+      --> launches.rs:41:28: launched here
+      --> launches.rs:41:28: under way since here
+      help: add that launch to `after`, or leave `after` out
+    ");
+    // By way of another launch is enough.
+    submit(&[2, 2, 2], &[None, None, Some(1..2)]).unwrap();
+}
+
+/// The host reads and writes a range when the launches that use it have completed, whoever submitted them; others go on.
+#[test]
+fn host_reads_and_writes_wait_for_launches_that_use_the_range() {
+    let ctx = machine(2);
+    let shared: std::cell::RefCell<Vec<Tensor<f32>>> = Default::default();
+    let times = ctx
+        .spawn(2, async |rank, ctx: Worker| {
+            if rank == 0 {
+                let mut x = ctx.zeros::<f32>([2, 64], ONE, "x")?;
+                drop(ctx.launch("work", work { x: x.inout().rows(0..1), times: 1000 })?);
+                shared.borrow_mut().push(x);
+                return Ok(0);
+            }
+            let x = shared.borrow_mut().pop().unwrap();
+            let before = ctx.now_ps();
+            assert_eq!(x.get(1, 0).await?, 0.0);
+            assert_eq!((ctx.now_ps(), ctx.yields()), (before, 0), "row 1 is in nobody's use");
+            assert_eq!(x.get(0, 0).await?, 1000.0);
+            assert_eq!(ctx.yields(), 1);
+            Ok(ctx.now_ps() - before)
+        })
+        .unwrap();
+    assert!(times[1] > 1_000_000, "the launch takes more than a microsecond: {times:?}");
+}
+
+/// Contention on a wire that two launches share shows in their times.
+#[test]
+fn launches_that_overlap_share_the_wires() {
+    let alone = |both: bool| {
+        let ctx = machine(1);
+        ctx.spawn(1, async |_, ctx: Worker| {
+            // The bytes are in the slice of PE 0; PEs of cubes 0 and 1 take them.
+            let x = ctx.zeros::<f32>([64, 256], ONE, "x")?;
+            for pe in 0..=usize::from(both) {
+                let mut y = ctx.empty::<f32>([64, 256], Placement::row_wise().on(1, 2), "y")?;
+                drop(ctx.launch_with(
+                    "copy",
+                    copy { x: x.input(), y: y.output(), pe },
+                    &LaunchOptions::default(),
+                )?);
+            }
+            Ok(())
+        })
+        .unwrap();
+        ctx.op_log().launches[0].timing.end_ps - ctx.op_log().launches[0].timing.start_ps
+    };
+    assert_eq!(alone(false), alone(true), "launches that share PEs do not overlap");
+}
+
+#[kernel]
+fn copy(x: In<f32>, y: Out<f32>, pe: usize) {
+    if tl::pe() == pe {
+        let t = tl::load(x);
+        tl::store(y, t);
+    }
+}
