@@ -4,6 +4,7 @@
 pub mod attention;
 /// What `kernbench run NAME` runs, and how a user adds to it.
 pub mod bench;
+pub mod collectives;
 /// Matrix products with an epilogue.
 pub mod gemm;
 /// Reference results in f64, independent of the kernels' structure.

@@ -27,7 +27,7 @@ fn ranges_are_cut_by_version_and_gaps_are_shown() {
     let mut s = Store::new(false);
     s.create(T, ElementType::F16, [4, 4]);
     assert_eq!(shown(&s, 0..16), "0..16 -");
-    assert_eq!(s.unwritten(T), Some(0..16));
+    assert_eq!(s.unwritten(T, 0..16), Some(0..16));
     s.write_host_at(T, 2, &[0; 8]);
     note(&mut s, 5..8, 1, (PeId(2), OpId(7), PeId(2)));
     note(&mut s, 8..10, 1, (PeId(2), OpId(7), PeId(2)));
@@ -36,7 +36,7 @@ fn ranges_are_cut_by_version_and_gaps_are_shown() {
     assert_eq!(shown(&s, 7..7), "");
     s.mark_written(T);
     assert_eq!(shown(&s, 1..15), "1..15 host@1");
-    assert_eq!(s.unwritten(T), None);
+    assert_eq!(s.unwritten(T, 0..16), None);
 }
 
 #[test]
