@@ -15,7 +15,7 @@ const SYNC: usize = Engine::Sync as usize;
 /// The members of one cube or SIP.
 #[derive(Clone, Debug)]
 pub(super) struct Meeting {
-    /// Positions in the program; PEs are in order, so those of a group are a run.
+    /// Positions in the simulation; the PEs of a program are in order, so those of a group are a run.
     pub members: Range<u32>,
     pub arrived: u32,
     /// The longest path from the meeting point back to a member.
@@ -24,8 +24,8 @@ pub(super) struct Meeting {
     latest: (Ps, Ps, u32),
 }
 
-/// Cubes first, then SIPs.
-#[derive(Debug)]
+/// The meetings of each launch: those of cubes, then those of SIPs.
+#[derive(Debug, Default)]
 pub(super) struct Groups {
     pub meetings: Vec<Meeting>,
     /// The meetings of each PE, by position: that of its cube and that of its SIP.
@@ -33,30 +33,31 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    pub fn new(fabric: &dyn Fabric, program: &Program) -> Self {
+    /// Adds those of a program.
+    pub fn add(&mut self, fabric: &dyn Fabric, program: &Program) {
         let machine = fabric.machine();
-        let mut groups = Groups { meetings: vec![], of_pe: vec![[0; 2]; program.pes.len()] };
+        let first = self.of_pe.len();
+        self.of_pe.resize(first + program.pes.len(), [0; 2]);
         let sizes = [(Group::Cube, machine.pes()), (Group::Sip, machine.pes() * machine.cubes())];
         for (which, size) in sizes {
             let group = |p: usize| program.pes[p].pe.0 / size;
             for p in 0..program.pes.len() {
                 if p == 0 || group(p - 1) != group(p) {
-                    let at = p as u32;
-                    groups.meetings.push(Meeting {
+                    let at = (first + p) as u32;
+                    self.meetings.push(Meeting {
                         members: at..at,
                         arrived: 0,
                         back_ps: 0,
                         latest: (0, 0, 0),
                     });
                 }
-                let meeting = groups.meetings.len() - 1;
-                groups.of_pe[p][which as usize] = meeting as u32;
-                let meeting = &mut groups.meetings[meeting];
-                meeting.members.end = p as u32 + 1;
+                let meeting = self.meetings.len() - 1;
+                self.of_pe[first + p][which as usize] = meeting as u32;
+                let meeting = &mut self.meetings[meeting];
+                meeting.members.end = (first + p) as u32 + 1;
                 meeting.back_ps = meeting.back_ps.max(fabric.release_ps(which, program.pes[p].pe));
             }
         }
-        groups
     }
 }
 

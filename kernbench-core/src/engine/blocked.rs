@@ -13,17 +13,19 @@ use crate::ty::Group;
 use crate::units::Ps;
 
 impl Stall {
-    pub(super) fn of<W: Wires>(sim: &Simulation<W>, reason: Reason, at_ps: Ps) -> Box<Stall> {
+    /// Why launch `l` cannot go on.
+    pub(super) fn of<W: Wires>(sim: &Simulation<W>, l: usize, reason: Reason, at_ps: Ps) -> Box<Stall> {
+        let launch = &sim.launches[l];
         let mut stall = Stall {
             reason,
             at_ps,
-            completed: sim.completed,
-            total: sim.program.op_count(),
+            completed: launch.completed,
+            total: launch.total,
             blocked: vec![],
             cycle: vec![],
         };
         let mut successors = vec![];
-        for p in 0..sim.pes.len() {
+        for p in launch.pes.clone() {
             let first = stall.blocked.len();
             for e in 0..ENGINES {
                 let Some(op) = sim.pes[p].head(e) else { continue };
@@ -54,35 +56,40 @@ impl Stall {
                 successors.iter().map(|s| s.iter().filter_map(heads).collect()).collect();
             stall.cycle = first_cycle(&graph);
         }
+        // Users know a PE by its position in its launch.
+        stall.blocked.iter_mut().for_each(|b| b.op.pe -= launch.pes.start as u32);
         Box::new(stall)
     }
 }
 
 impl<W: Wires> Simulation<'_, W> {
-    /// A law that does not hold at the end of the run, if there is one.
-    pub fn broken_law(&self) -> Option<Box<Stall>> {
-        let start = self.options.start_ps;
-        let (p, broken) = self.pes.iter().enumerate().find_map(|(p, pe)| {
-            let broken = laws::broken(self.machine, self.pe_program(p), pe, start, self.end)?;
+    /// A law that does not hold at the end of a launch, if there is one.
+    pub fn broken_law(&self, l: usize) -> Option<Box<Stall>> {
+        let launch = &self.launches[l];
+        let (start, end) = (launch.start_ps, launch.end_ps);
+        let (p, broken) = launch.pes.clone().find_map(|p| {
+            let broken = laws::broken(self.machine, self.pe_program(p), &self.pes[p], start, end)?;
             Some((p, broken))
         })?;
-        let mut stall = Stall::of(self, Reason::BrokenLaw, self.end);
+        let mut stall = Stall::of(self, l, Reason::BrokenLaw, end);
         let engine = self.kind(p, broken.op).engine() as usize;
-        let blocked = Blocked { waits_for: WaitsFor::Law(broken.law), ..self.blocked(p, broken.op, engine) };
+        let mut blocked =
+            Blocked { waits_for: WaitsFor::Law(broken.law), ..self.blocked(p, broken.op, engine) };
+        blocked.op.pe -= launch.pes.start as u32;
         stall.blocked = vec![blocked];
         Some(stall)
     }
 
     fn blocked(&self, p: usize, op: OpId, e: usize) -> Blocked {
-        let program = &self.program.pes[p];
+        let (program, launch) = (self.programs[p], self.launch(p).program);
         let o = &program.ops[op.at()];
         Blocked {
             op: OpRef { pe: p as u32, op },
             pe: program.pe,
             pe_name: pe_name(self.machine, program.pe),
             intrinsic: intrinsic(&o.kind),
-            binding: self.program.binding(o.site),
-            places: self.program.sites.chain(o.site).map(Source::place).collect(),
+            binding: launch.binding(o.site),
+            places: launch.sites.chain(o.site).map(Source::place).collect(),
             waits_for: self.reason_of(p, op, e),
         }
     }
@@ -90,8 +97,8 @@ impl<W: Wires> Simulation<'_, W> {
     /// What an op at the head of engine `e` waits for.
     fn reason_of(&self, p: usize, op: OpId, e: usize) -> WaitsFor {
         let link = || {
-            let at = message_of(&self.program.pes[p], self.kind(p, op))?;
-            Some((self.program.link(at.0), at))
+            let at = message_of(self.programs[p], self.kind(p, op))?;
+            Some((self.launch(p).program.link(at.0), at))
         };
         match self.pes[p].wait[e] {
             Wait::Edge(pred) => WaitsFor::Op(self.name(OpRef { pe: p as u32, op: pred })),
@@ -102,7 +109,7 @@ impl<W: Wires> Simulation<'_, W> {
             Wait::Credit => link().map_or(WaitsFor::Time, |(link, _)| WaitsFor::Credit {
                 to: link.dir,
                 receiver: pe_name(self.machine, link.to),
-                slots: self.options.slots.n_slots,
+                slots: self.launch(p).options.slots.n_slots,
                 held_by: self.waits_for(p, op, e).first().map(|&r| self.name_and_keeper(r)),
             }),
             Wait::Message(_) => link().map_or(WaitsFor::Time, |(link, (_, number))| WaitsFor::Message {
@@ -117,7 +124,7 @@ impl<W: Wires> Simulation<'_, W> {
                     _ => "cube",
                 };
                 let missing = self.missing(meeting);
-                let missing = missing.map(|m| pe_name(self.machine, self.program.pes[m].pe)).collect();
+                let missing = missing.map(|m| pe_name(self.machine, self.programs[m].pe)).collect();
                 WaitsFor::Barrier { group, missing }
             }
             _ => WaitsFor::Time,
@@ -141,18 +148,17 @@ impl<W: Wires> Simulation<'_, W> {
             Wait::Slot => self.pes[p].slot.map_or(vec![], here),
             Wait::Message(m) => by_id(self.links.messages[m as usize].send),
             Wait::Credit => {
-                let Some((link, seq)) = message_of(&self.program.pes[p], kind) else {
-                    return vec![];
-                };
+                let (link, seq) = self.message_at(p, op);
+                let slots = self.launch(p).options.slots.n_slots;
                 // Receives of a link come in order, so the slot is freed by this one.
-                let freed_by = seq.checked_sub(self.options.slots.n_slots);
-                freed_by.filter(|_| self.options.slots.n_slots > 0).map_or(vec![], |seq| {
+                let freed_by = seq.checked_sub(slots);
+                freed_by.filter(|_| slots > 0).map_or(vec![], |seq| {
                     by_id(self.links.messages[self.links.index((link, seq)) as usize].recv)
                 })
             }
             Wait::Barrier(meeting) => {
                 let of_group = |m: usize| {
-                    let ops = &self.program.pes[m].ops;
+                    let ops = &self.programs[m].ops;
                     let op = (0..ops.len())
                         .find(|&i| ops[i].kind == *kind && self.pes[m].ops[i].end_ps == PENDING)?;
                     Some(OpRef { pe: m as u32, op: OpId(op as u32) })
@@ -165,8 +171,8 @@ impl<W: Wires> Simulation<'_, W> {
 
     /// "`x = recv` at kernel.rs:12".
     fn name(&self, at: OpRef) -> String {
-        let op = &self.program.pes[at.pe as usize].ops[at.op.at()];
-        let source = self.program.sites.get(op.site).source;
+        let op = &self.programs[at.pe as usize].ops[at.op.at()];
+        let source = self.launch(at.pe as usize).program.sites.get(op.site).source;
         format!("{} at {}:{}", named(source.name, intrinsic(&op.kind)), source.file, source.line)
     }
 
@@ -174,7 +180,7 @@ impl<W: Wires> Simulation<'_, W> {
     fn name_and_keeper(&self, at: OpRef) -> String {
         let pe = &self.pes[at.pe as usize];
         let e = self.kind(at.pe as usize, at.op).engine() as usize;
-        let blocking = self.options.issue == IssueMode::Blocking;
+        let blocking = pe.issue == IssueMode::Blocking;
         let keeper = match pe.head(e) {
             _ if blocking && pe.wait[e] == Wait::Issue => Some(OpId(pe.issued - 1)),
             Some(head) if head == at.op => None,

@@ -304,7 +304,7 @@ impl<'a, W: Wires> Simulation<'a, W> {
     }
 
     fn path_to(&mut self, p: usize, home: PeId) -> Path {
-        let path = self.paths.get(self.fabric, Purpose::Dma, self.program.pes[p].pe, home);
+        let path = self.paths.get(self.fabric, Purpose::Dma, self.programs[p].pe, home);
         self.paths.path(path)
     }
 

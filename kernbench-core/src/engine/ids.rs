@@ -1,9 +1,9 @@
-//! Event and transfer ids: static, in order of PE and op (rule 9 of the machine).
+//! Event and transfer ids: static, in order of launch, PE and op (rule 9 of the machine).
 //!
 //! An op has one id. A composite has one for each of its stages, since they overlap in time; the first
 //! stands for the op itself.
 
-use crate::ir::{OpId, OpKind, Program};
+use crate::ir::{OpId, OpKind, PeProgram};
 
 /// Ids of a composite.
 pub(super) const STAGES: u32 = 6;
@@ -11,7 +11,7 @@ pub(super) const STAGES: u32 = 6;
 /// What an id stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
-    /// Position of the PE in the program.
+    /// Position of the PE in the simulation.
     pub pe: usize,
     pub op: OpId,
     /// The stage of a composite; 0 for every other op.
@@ -26,7 +26,7 @@ struct PeIds {
     composites: Vec<(u32, u32)>,
 }
 
-/// The ids of a program.
+/// The ids of some programs.
 #[derive(Debug)]
 pub(super) struct Ids {
     pes: Vec<PeIds>,
@@ -35,9 +35,9 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    pub fn new(program: &Program) -> Self {
-        let mut ids = Ids { pes: vec![], pe_of: Vec::with_capacity(program.op_count()) };
-        for (p, pe) in program.pes.iter().enumerate() {
+    pub fn new<'a>(pes: impl Iterator<Item = &'a PeProgram>) -> Self {
+        let mut ids = Ids { pes: vec![], pe_of: vec![] };
+        for (p, pe) in pes.enumerate() {
             let base = ids.pe_of.len() as u32;
             let mut composites = vec![];
             if !pe.composites.is_empty() {

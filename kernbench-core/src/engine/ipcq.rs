@@ -37,8 +37,8 @@ pub(super) struct Message {
     pub recv: u32,
 }
 
-/// All links and all their messages.
-#[derive(Debug)]
+/// All links and all their messages, launch by launch.
+#[derive(Debug, Default)]
 pub(super) struct Links {
     pub links: Vec<LinkState>,
     pub messages: Vec<Message>,
@@ -59,16 +59,20 @@ pub(super) fn message_of(program: &PeProgram, kind: &OpKind) -> Option<(LinkId, 
 }
 
 impl Links {
-    pub fn new(
+    /// Adds those of a program whose PEs are in the simulation from `first_pe` on; returns its first link.
+    pub fn add(
+        &mut self,
         fabric: &dyn Fabric,
-        program: &Program,
+        (program, first_pe): (&Program, usize),
         ids: &Ids,
         slots: &SlotConfig,
         paths: &mut Paths,
-    ) -> Self {
+    ) -> usize {
         let mut count = vec![0; program.links.len()];
-        for_each_message(program, ids, |link, seq, _, _| count[link.at()] = count[link.at()].max(seq + 1));
-        let mut total = 0;
+        let count_up = |link: LinkId, seq, _, _: &_| count[link.at()] = count[link.at()].max(seq + 1);
+        for_each_message(program, first_pe, ids, count_up);
+        let first_link = self.links.len();
+        let mut total = self.messages.len() as u32;
         let links = count.iter().zip(&program.links).map(|(&count, link)| {
             let first = total;
             total += count;
@@ -79,47 +83,55 @@ impl Links {
             }
             LinkState { credits: slots.n_slots, waiting: NO_OP, first, path, credit_ps }
         });
-        let links: Vec<LinkState> = links.collect();
+        self.links.extend(links);
         let unsent = Message { visible: PENDING, send: NO_OP, recv: NO_OP };
-        let mut messages = vec![unsent; total as usize];
-        for_each_message(program, ids, |link, seq, id, kind| {
-            let message = &mut messages[(links[link.at()].first + seq) as usize];
+        self.messages.resize(total as usize, unsent);
+        for_each_message(program, first_pe, ids, |link, seq, id, kind| {
+            let message = &mut self.messages[(self.links[first_link + link.at()].first + seq) as usize];
             match kind {
                 OpKind::Send { .. } => message.send = id,
                 OpKind::RecvAsync { .. } => {}
                 _ => message.recv = id,
             }
         });
-        Links { links, messages }
+        first_link
     }
 
-    pub fn index(&self, (link, seq): (LinkId, u32)) -> u32 {
-        self.links[link.at()].first + seq
+    /// The message of a link by its number.
+    pub fn index(&self, (link, seq): (usize, u32)) -> u32 {
+        self.links[link].first + seq
     }
 }
 
 /// Calls `f` with link, number, op id and kind of every IPCQ op.
-fn for_each_message(program: &Program, ids: &Ids, mut f: impl FnMut(LinkId, u32, u32, &OpKind)) {
+fn for_each_message(
+    program: &Program,
+    first_pe: usize,
+    ids: &Ids,
+    mut f: impl FnMut(LinkId, u32, u32, &OpKind),
+) {
     for (p, pe) in program.pes.iter().enumerate() {
         for (i, op) in pe.ops.iter().enumerate() {
             if let Some((link, seq)) = message_of(pe, &op.kind) {
-                f(link, seq, ids.id(p, OpId(i as u32), 0), &op.kind);
+                f(link, seq, ids.id(first_pe + p, OpId(i as u32), 0), &op.kind);
             }
         }
     }
 }
 
 impl<W: Wires> Simulation<'_, W> {
-    fn message_at(&self, p: usize, op: OpId) -> (LinkId, u32) {
+    /// The link in the simulation and the message number of an IPCQ op.
+    pub fn message_at(&self, p: usize, op: OpId) -> (usize, u32) {
         // Only called for IPCQ ops; a wait for what is no receive would be a recorder's mistake.
-        message_of(self.pe_program(p), self.kind(p, op)).unwrap_or((LinkId(0), 0))
+        let (link, seq) = message_of(self.pe_program(p), self.kind(p, op)).unwrap_or((LinkId(0), 0));
+        (self.launch(p).first_link + link.at(), seq)
     }
 
     /// A send at the head of its queue takes a free slot or waits for one.
     pub fn take_credit(&mut self, p: usize, op: OpId, now: Ps) {
         let (link, _) = self.message_at(p, op);
         let id = self.id(p, op);
-        let state = &mut self.links.links[link.at()];
+        let state = &mut self.links.links[link];
         if state.credits == 0 {
             state.waiting = id;
             self.pes[p].wait[IPCQ] = Wait::Credit;
@@ -141,7 +153,7 @@ impl<W: Wires> Simulation<'_, W> {
     fn hand_over(&mut self, p: usize, op: OpId, now: Ps) {
         let program = self.pe_program(p);
         let (link, _) = self.message_at(p, op);
-        let path = self.links.links[link.at()].path;
+        let path = self.links.links[link].path;
         let bytes = program.bytes_of(self.kind(p, op));
         self.pes[p].wait[IPCQ] = Wait::Due;
         self.at(p, op, now, EventKind::Done);
@@ -177,12 +189,13 @@ impl<W: Wires> Simulation<'_, W> {
 
     fn slot_ps(&self, p: usize, op: OpId) -> Ps {
         let bytes = self.pe_program(p).bytes_of(self.kind(p, op));
-        self.machine.slot_cost(self.options.slots.kind).time(bytes)
+        self.machine.slot_cost(self.launch(p).options.slots.kind).time(bytes)
     }
 
     pub fn visible(&mut self, p: usize, op: OpId, now: Ps) {
         let message = self.links.index(self.message_at(p, op));
-        self.end = self.end.max(now);
+        let launch = &mut self.launches[self.pes[p].launch as usize];
+        launch.end_ps = launch.end_ps.max(now);
         self.links.messages[message as usize].visible = now;
         let recv = self.links.messages[message as usize].recv;
         if recv != NO_OP {
@@ -208,7 +221,7 @@ impl<W: Wires> Simulation<'_, W> {
         let at = self.message_at(p, op);
         let send = self.links.messages[self.links.index(at) as usize].send;
         let peer = Some(self.op_ref(send));
-        let end = now + self.slot_ps(p, op) + self.links.links[at.0.at()].credit_ps;
+        let end = now + self.slot_ps(p, op) + self.links.links[at.0].credit_ps;
         let t = &mut self.pes[p].ops[op.at()];
         (t.data_ps, t.peer) = (now, peer);
         self.pes[p].wait[IPCQ] = Wait::Due;
@@ -219,16 +232,17 @@ impl<W: Wires> Simulation<'_, W> {
     pub fn return_credit(&mut self, p: usize, op: OpId, now: Ps) {
         let (link, _) = self.message_at(p, op);
         let freed_by = self.op_ref(self.id(p, op));
-        let state = &mut self.links.links[link.at()];
+        let state = &mut self.links.links[link];
         if state.waiting == NO_OP {
             state.credits += 1;
             return;
         }
         let waiting = std::mem::replace(&mut state.waiting, NO_OP);
         let (p, op) = self.locate(waiting);
+        let poll_ps = self.launch(p).options.slots.poll_ps;
         let pe = &mut self.pes[p];
         let began = pe.ops[op.at()].start_ps;
-        let seen = match self.options.slots.poll_ps {
+        let seen = match poll_ps {
             Some(poll) if poll > 0 => began + (now - began).div_ceil(poll) * poll,
             _ => now,
         };

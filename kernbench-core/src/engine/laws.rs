@@ -73,7 +73,7 @@ mod tests {
         b.pe(0).dot("y", x, x);
         let program = b.finish();
         let timing = run(&line, &program);
-        let mut pe = Pe::new(&program.pes[0], 0);
+        let mut pe = Pe::new(&program.pes[0], 0, line.machine.issue);
         (pe.ops, pe.busy) = (timing.pes[0].ops.clone(), timing.pes[0].busy_ps);
         edit(&mut pe);
         broken(&line.machine, &program.pes[0], &pe, timing.start_ps, timing.end_ps).map(|b| (b.op.0, b.law))

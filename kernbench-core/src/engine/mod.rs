@@ -7,6 +7,7 @@
 //! fidelities differ (`message` is one, `hbm` its memories), `cost` holds the formulas of the compute
 //! engines, `sim` lets PEs issue and engines serve, `dma` moves what they load and store, `composite` pipelines the tiles of a composite GEMM,
 //! `ids` numbers what happens, `ipcq` and `barrier` are what PEs do together,
+//! `launches` lets several share the machine,
 //! `stall` says why nothing goes on, which `blocked` finds out.
 
 mod barrier;
@@ -19,6 +20,7 @@ mod flit;
 mod hbm;
 mod ids;
 mod ipcq;
+mod launches;
 mod laws;
 mod message;
 mod queue;
@@ -134,7 +136,7 @@ pub fn simulate(topology: &Topology, program: &Program, options: &Options) -> Re
 }
 
 /// A launch of several that are simulated together.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Submitted<'a> {
     /// What it does.
     pub program: &'a Program,
@@ -144,11 +146,12 @@ pub struct Submitted<'a> {
     pub submitted_ps: Ps,
     /// What it takes from the host to its PEs, and its completion back.
     pub overhead_ps: Ps,
-    /// Positions of earlier launches that must have completed, as the host knows it.
+    /// Positions of the earlier launches that must have completed, as the host knows it; among them all that
+    /// share a PE with it.
     pub after: Vec<usize>,
 }
 
-/// Runs several launches on a machine whose wires they share.
+/// Runs several launches on a machine whose wires they share. [`Timing::events`] are those of all together.
 ///
 /// # Errors
 /// The position of a launch that stalls, and why.
@@ -157,26 +160,42 @@ pub fn simulate_all(
     launches: &[Submitted],
     fidelity: Fidelity,
 ) -> Result<Vec<Timing>, (usize, Box<Stall>)> {
-    let mut timings: Vec<Timing> = vec![];
-    for (i, l) in launches.iter().enumerate() {
-        let known = timings.iter().map(|t| t.end_ps + l.overhead_ps).max().unwrap_or(0);
-        let start_ps = l.submitted_ps.max(known) + l.overhead_ps;
-        let options = Options { start_ps, fidelity, ..l.options };
-        timings.push(simulate(topology, l.program, &options).map_err(|stall| (i, stall))?);
-    }
-    Ok(timings)
+    simulate_all_on(topology, launches, fidelity)
 }
 
 fn simulate_on(fabric: &dyn Fabric, program: &Program, options: &Options) -> Result<Timing, Box<Stall>> {
-    let ids = Ids::new(program);
-    match options.fidelity {
+    let launches = [Submitted::alone(program, options)];
+    let mut timings = simulate_all_on(fabric, &launches, options.fidelity).map_err(|(_, stall)| stall)?;
+    Ok(timings.remove(0))
+}
+
+fn simulate_all_on(
+    fabric: &dyn Fabric,
+    launches: &[Submitted],
+    fidelity: Fidelity,
+) -> Result<Vec<Timing>, (usize, Box<Stall>)> {
+    let ids = Ids::new(launches.iter().flat_map(|launch| &launch.program.pes));
+    match fidelity {
         Fidelity::Flit => {
             let wires = FlitWires::new(fabric.machine(), ids.len());
-            Simulation::new(fabric, program, options, ids, wires).run()
+            Simulation::new(fabric, launches, ids, wires).run()
         }
         Fidelity::Message => {
             let wires = MessageWires::new(fabric.machine(), ids.len());
-            Simulation::new(fabric, program, options, ids, wires).run()
+            Simulation::new(fabric, launches, ids, wires).run()
+        }
+    }
+}
+
+impl<'a> Submitted<'a> {
+    /// A launch at the stamp of its options.
+    fn alone(program: &'a Program, options: &Options<'a>) -> Self {
+        Submitted {
+            program,
+            options: *options,
+            submitted_ps: options.start_ps,
+            overhead_ps: 0,
+            after: vec![],
         }
     }
 }

@@ -1,21 +1,21 @@
 //! The loop of a simulation: PEs issue, engines serve, completions wake what waits for them.
 
-use super::Options;
+use super::Submitted;
 use super::barrier::Groups;
 use super::composite::Stage;
 use super::cost::compute_ps;
 use super::fabric::{Fabric, Paths};
 use super::ids::{Ids, Owner};
 use super::ipcq::Links;
+use super::launches::Launch;
 use super::queue::{Event, EventKind, Queue};
 use super::stall::{Reason, Stall};
 use super::state::{FETCH, PENDING, Pe, QUEUES, Wait, for_each_queue};
 use super::timing::{Cause, OpRef, PeTiming, Timing};
 use super::wires::{Notice, Progress, Wires};
-use crate::ir::{Engine, OpId, OpKind, PeProgram, Program};
+use crate::ir::{Engine, OpId, OpKind, PeProgram};
 use crate::topology::{IssueMode, Machine};
 use crate::units::Ps;
-use std::sync::atomic::Ordering;
 
 /// How many events go by between two looks at the cancel flag.
 const CANCEL_STRIDE: u64 = 1024;
@@ -23,8 +23,9 @@ const CANCEL_STRIDE: u64 = 1024;
 pub(super) struct Simulation<'a, W> {
     pub fabric: &'a dyn Fabric,
     pub machine: &'a Machine,
-    pub program: &'a Program,
-    pub options: &'a Options<'a>,
+    pub launches: Vec<Launch<'a>>,
+    /// By position of the PE in the simulation: those of the first launch, then those of the next.
+    pub programs: Vec<&'a PeProgram>,
     pub queue: Queue,
     pub paths: Paths,
     pub wires: W,
@@ -32,63 +33,52 @@ pub(super) struct Simulation<'a, W> {
     pub ids: Ids,
     pub links: Links,
     pub groups: Groups,
-    pub completed: usize,
-    pub end: Ps,
+    /// The first time at which a launch under way is given up.
+    pub limit: Ps,
     events: u64,
 }
 
 impl<'a, W: Wires> Simulation<'a, W> {
-    pub fn new(
-        fabric: &'a dyn Fabric,
-        program: &'a Program,
-        options: &'a Options<'a>,
-        ids: Ids,
-        wires: W,
-    ) -> Self {
-        let machine = fabric.machine();
-        let cpu = &machine.pe_cpu;
-        let first_reach = options.start_ps + cpu.start_ps + cpu.issue_ps + cpu.dispatch_ps;
-        let mut paths = Paths::default();
-        let pes = program.pes.iter().map(|pe| Pe::new(pe, first_reach)).collect();
-        Simulation {
+    pub fn new(fabric: &'a dyn Fabric, submitted: &'a [Submitted<'a>], ids: Ids, wires: W) -> Self {
+        let mut sim = Simulation {
             fabric,
-            machine,
-            program,
-            options,
+            machine: fabric.machine(),
+            launches: vec![],
+            programs: vec![],
             queue: Queue::default(),
-            links: Links::new(fabric, program, &ids, &options.slots, &mut paths),
-            groups: Groups::new(fabric, program),
-            paths,
+            paths: Paths::default(),
             wires,
-            pes,
+            pes: vec![],
             ids,
-            completed: 0,
-            end: options.start_ps,
+            links: Links::default(),
+            groups: Groups::default(),
+            limit: Ps::MAX,
             events: 0,
+        };
+        for launch in submitted {
+            sim.add(launch);
         }
+        sim
     }
 
-    pub fn run(mut self) -> Result<Timing, Box<Stall>> {
-        for p in 0..self.pes.len() {
-            self.begin(p);
-        }
+    /// The times of each launch, or the position of one that cannot go on.
+    pub fn run(mut self) -> Result<Vec<Timing>, (usize, Box<Stall>)> {
+        self.begin_first();
         self.drain()
     }
 
     /// Handles events until there are none.
-    pub fn drain(mut self) -> Result<Timing, Box<Stall>> {
-        let most = self.options.max_ps.unwrap_or(Ps::MAX);
-        let limit = self.options.start_ps.saturating_add(most);
+    pub fn drain(mut self) -> Result<Vec<Timing>, (usize, Box<Stall>)> {
         loop {
             self.events += 1;
             if self.events.is_multiple_of(CANCEL_STRIDE)
-                && self.options.cancel.is_some_and(|c| c.load(Ordering::Relaxed))
+                && let Some(l) = self.cancelled()
             {
-                return Err(Stall::of(&self, Reason::Cancelled, self.end));
+                return Err(self.stall(l, Reason::Cancelled, self.launches[l].end_ps));
             }
             // What PEs do at an instant comes before what happens on the wires at it.
             let next = self.queue.next_ps();
-            match self.wires.run(&self.paths, next.min(limit.saturating_add(1))) {
+            match self.wires.run(&self.paths, next.min(self.limit.saturating_add(1))) {
                 Progress::Told(id, notice) => {
                     self.told(id, notice);
                     continue;
@@ -96,20 +86,26 @@ impl<'a, W: Wires> Simulation<'a, W> {
                 Progress::Paused => continue,
                 Progress::Idle => {}
             }
-            if next > limit && !(next == Ps::MAX && self.wires.is_idle()) {
-                return Err(Stall::of(&self, Reason::TimeLimit(most), limit));
+            if next > self.limit && !(next == Ps::MAX && self.wires.is_idle()) {
+                let (l, most) = self.over_limit();
+                return Err(self.stall(l, Reason::TimeLimit(most), self.limit));
             }
             let Some(event) = self.queue.pop() else { break };
             self.handle(event);
         }
-        if self.completed < self.program.op_count() {
-            let now = self.end;
-            return Err(Stall::of(&self, Reason::Deadlock, now));
+        if let Some(l) = self.unfinished() {
+            return Err(self.stall(l, Reason::Deadlock, self.launches[l].end_ps));
         }
-        match self.broken_law() {
-            Some(stall) => Err(stall),
-            None => Ok(self.timing()),
+        for l in 0..self.launches.len() {
+            if let Some(stall) = self.broken_law(l) {
+                return Err((l, stall));
+            }
         }
+        Ok(self.timings())
+    }
+
+    fn stall(&self, launch: usize, reason: Reason, at: Ps) -> (usize, Box<Stall>) {
+        (launch, Stall::of(self, launch, reason, at))
     }
 
     /// Lets the engines of a PE look at their first ops.
@@ -138,7 +134,7 @@ impl<'a, W: Wires> Simulation<'a, W> {
     /// The op of an id, and whether that is a composite.
     fn owner(&self, id: u32) -> (Owner, bool) {
         let owner = self.ids.owner(id);
-        let composite = !self.program.pes[owner.pe].composites.is_empty()
+        let composite = !self.programs[owner.pe].composites.is_empty()
             && matches!(self.kind(owner.pe, owner.op), OpKind::Composite { .. });
         (owner, composite)
     }
@@ -160,16 +156,26 @@ impl<'a, W: Wires> Simulation<'a, W> {
         }
     }
 
-    fn timing(self) -> Timing {
-        let pes = self.pes.into_iter().zip(&self.program.pes).map(|(pe, program)| PeTiming {
-            pe: program.pe,
-            ops: pe.ops,
-            busy_ps: pe.busy,
-            credit_wait_ps: pe.credit_wait,
-            message_wait_ps: pe.message_wait,
-        });
-        let start_ps = self.options.start_ps;
-        Timing { start_ps, end_ps: self.end, pes: pes.collect(), events: self.events + self.wires.events() }
+    fn timings(self) -> Vec<Timing> {
+        let events = self.events + self.wires.events();
+        let mut pes = self.pes.into_iter().zip(self.programs);
+        let timing = |launch: Launch| {
+            let first = launch.pes.start as u32;
+            let pe = |(mut pe, program): (Pe, &PeProgram)| {
+                let peers = pe.ops.iter_mut().filter_map(|t| t.peer.as_mut());
+                peers.for_each(|peer| peer.pe -= first);
+                PeTiming {
+                    pe: program.pe,
+                    ops: pe.ops,
+                    busy_ps: pe.busy,
+                    credit_wait_ps: pe.credit_wait,
+                    message_wait_ps: pe.message_wait,
+                }
+            };
+            let pes = pes.by_ref().take(launch.pes.len()).map(pe).collect();
+            Timing { start_ps: launch.start_ps, end_ps: launch.end_ps, pes, events }
+        };
+        self.launches.into_iter().map(timing).collect()
     }
 
     pub fn locate(&self, id: u32) -> (usize, OpId) {
@@ -187,11 +193,11 @@ impl<'a, W: Wires> Simulation<'a, W> {
     }
 
     pub fn pe_program(&self, p: usize) -> &'a PeProgram {
-        &self.program.pes[p]
+        self.programs[p]
     }
 
     pub fn kind(&self, p: usize, op: OpId) -> &'a OpKind {
-        &self.program.pes[p].ops[op.at()].kind
+        &self.programs[p].ops[op.at()].kind
     }
 
     pub fn at(&mut self, p: usize, op: OpId, time: Ps, kind: EventKind) {
@@ -201,13 +207,10 @@ impl<'a, W: Wires> Simulation<'a, W> {
 
     /// When an issued op reaches its engine.
     fn reach(&self, p: usize, op: OpId) -> Ps {
-        let cpu = &self.machine.pe_cpu;
-        match self.options.issue {
-            IssueMode::Blocking => self.pes[p].reach,
-            IssueMode::Dataflow => {
-                let issue = (u64::from(op.0) + 1) * cpu.issue_ps;
-                self.options.start_ps + cpu.start_ps + issue + cpu.dispatch_ps
-            }
+        let pe = &self.pes[p];
+        match pe.issue {
+            IssueMode::Blocking => pe.reach,
+            IssueMode::Dataflow => pe.reach + u64::from(op.0) * self.machine.pe_cpu.issue_ps,
         }
     }
 
@@ -218,11 +221,11 @@ impl<'a, W: Wires> Simulation<'a, W> {
             pe.wait[e] = Wait::Nothing;
             return;
         };
-        if self.options.issue == IssueMode::Blocking && op.0 >= pe.issued {
+        if pe.issue == IssueMode::Blocking && op.0 >= pe.issued {
             pe.wait[e] = Wait::Issue;
             return;
         }
-        let edges = self.program.pes[p].edges_of(op);
+        let edges = self.programs[p].edges_of(op);
         for edge in &edges[pe.satisfied[e] as usize..] {
             if pe.ops[edge.op().at()].end_ps == PENDING {
                 pe.wait[e] = Wait::Edge(edge.op());
@@ -239,7 +242,7 @@ impl<'a, W: Wires> Simulation<'a, W> {
                 (ready, cause) = (end, Cause::Edge(edge.op()));
             }
         }
-        if let OpKind::Composite { .. } = &self.program.pes[p].ops[op.at()].kind {
+        if let OpKind::Composite { .. } = &self.programs[p].ops[op.at()].kind {
             let start = ready.max(pe.free[e]);
             pe.ops[op.at()].ready_ps = ready;
             return self.enter(p, op, e, cause, start);
@@ -303,7 +306,7 @@ impl<'a, W: Wires> Simulation<'a, W> {
         let Some((_, next, e)) = waiting.min() else { return };
         pe.wait[e] = Wait::Due;
         pe.slot = Some(next);
-        if matches!(self.program.pes[p].ops[next.at()].kind, OpKind::Composite { .. }) {
+        if matches!(self.programs[p].ops[next.at()].kind, OpKind::Composite { .. }) {
             let stage = if e == Engine::Math as usize { Stage::Math } else { Stage::Gemm };
             return self.work(p, next, stage, now);
         }
@@ -354,21 +357,26 @@ impl<'a, W: Wires> Simulation<'a, W> {
 
     /// An op is complete: those that wait for it look again.
     pub fn complete(&mut self, p: usize, op: OpId, now: Ps) {
-        self.completed += 1;
-        self.end = self.end.max(now);
         self.pes[p].ops[op.at()].end_ps = now;
         for queue in 0..QUEUES {
             if self.pes[p].wait[queue] == Wait::Edge(op) {
                 self.advance(p, queue);
             }
         }
-        if self.options.issue == IssueMode::Blocking {
+        if self.pes[p].issue == IssueMode::Blocking {
             self.issue_next(p, op, now);
+        }
+        let l = self.pes[p].launch as usize;
+        let launch = &mut self.launches[l];
+        launch.completed += 1;
+        launch.end_ps = launch.end_ps.max(now);
+        if launch.completed == launch.total {
+            self.complete_launch(l);
         }
     }
 
     fn issue_next(&mut self, p: usize, op: OpId, now: Ps) {
-        let Some(next) = self.program.pes[p].ops.get(op.at() + 1) else { return };
+        let Some(next) = self.programs[p].ops.get(op.at() + 1) else { return };
         let cpu = &self.machine.pe_cpu;
         self.pes[p].issued = op.0 + 2;
         self.pes[p].reach = now + cpu.issue_ps + cpu.dispatch_ps;

@@ -3,6 +3,7 @@
 use super::composite::Run;
 use super::timing::{Cause, OpTiming};
 use crate::ir::{Engine, OpId, OpKind, PeProgram};
+use crate::topology::IssueMode;
 use crate::units::Ps;
 
 /// The end of an op that has not completed.
@@ -40,6 +41,8 @@ pub(super) enum Wait {
 
 #[derive(Debug)]
 pub(super) struct Pe {
+    /// The position of its launch.
+    pub launch: u32,
     pub ops: Vec<OpTiming>,
     /// Its ops, grouped by queue in program order; a composite is in several.
     pub order: Vec<u32>,
@@ -59,7 +62,9 @@ pub(super) struct Pe {
     /// The op in the accelerator slot, and the one before.
     pub slot: Option<OpId>,
     pub slot_last: OpId,
-    /// In blocking mode: ops issued, and when the last of them reaches its engine.
+    pub issue: IssueMode,
+    /// In blocking mode: ops issued, and when the last of them reaches its engine. Else, when the first op
+    /// reaches its engine.
     pub issued: u32,
     pub reach: Ps,
     /// The flits of a send are leaving.
@@ -72,7 +77,7 @@ pub(super) struct Pe {
 }
 
 impl Pe {
-    pub fn new(program: &PeProgram, first_reach: Ps) -> Self {
+    pub fn new(program: &PeProgram, launch: u32, issue: IssueMode) -> Self {
         let mut count = [0; QUEUES];
         for op in &program.ops {
             for_each_queue(program, &op.kind, |q| count[q] += 1);
@@ -104,6 +109,7 @@ impl Pe {
             peer: None,
         };
         Pe {
+            launch,
             ops: vec![unknown; program.ops.len()],
             order,
             next,
@@ -116,8 +122,9 @@ impl Pe {
             asked: [0; QUEUES],
             slot: None,
             slot_last: OpId(0),
+            issue,
             issued: 1,
-            reach: first_reach,
+            reach: PENDING,
             channel_busy: false,
             transfer: [0; 2],
             busy: [0; ENGINES],

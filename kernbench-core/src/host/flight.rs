@@ -185,7 +185,11 @@ impl State {
         let before = self.flights.before(after);
         let left_out = list.iter().filter(|f| !before.contains(&f.id));
         match left_out.filter_map(|f| Some((f, mine.conflict(f.touched())?))).next() {
-            None => Ok(after.to_vec()),
+            None => {
+                // A PE runs one launch at a time, whatever the list says.
+                let shares = list.iter().filter(|f| mine.shares_pe(f.touched())).map(|f| f.id);
+                Ok(after.iter().copied().chain(shares).collect())
+            }
             Some((f, tensor)) => {
                 let name = self.info(tensor).map_or("?", |info| &info.name);
                 let text = format!(

@@ -47,8 +47,8 @@ fn a_rank_that_returns_without_entering() {
     });
     insta::assert_snapshot!(told(result), @"
     error[KB0406]: the workers wait for what never comes
-      --> group.rs:44:17: rank 0 waits in collective 0 for rank 1, which has returned
-      --> group.rs:44:17: rank 2 waits in collective 0 for rank 1, which has returned
+      --> group.rs `all_reduce(t, ReduceOp::Sum).await?;`: rank 0 waits in collective 0 for rank 1, which has returned
+      --> group.rs `all_reduce(t, ReduceOp::Sum).await?;`: rank 2 waits in collective 0 for rank 1, which has returned
       help: let every rank enter the same collectives in the same order
     ");
 }
@@ -75,8 +75,8 @@ fn a_rank_that_was_not_spawned() {
     });
     insta::assert_snapshot!(told(result), @"
     error[KB0406]: the workers wait for what never comes
-      --> group.rs:73:13: rank 0 waits in collective 0 for rank 2, which was not spawned
-      --> group.rs:73:13: rank 1 waits in collective 0 for rank 2, which was not spawned
+      --> group.rs `all_reduce(&mut t, ReduceOp::Sum).await?;`: rank 0 waits in collective 0 for rank 2, which was not spawned
+      --> group.rs `all_reduce(&mut t, ReduceOp::Sum).await?;`: rank 1 waits in collective 0 for rank 2, which was not spawned
       help: let every rank enter the same collectives in the same order
     ");
 }
@@ -92,8 +92,8 @@ fn ranks_in_different_operations() {
     });
     insta::assert_snapshot!(told(result), @"
     error[KB0651]: rank 1: ranks 0 and 1 differ in collective 0
-      --> group.rs:89:22: rank 1 enters `broadcast` of 8 f32 elements from rank 0
-      --> group.rs:88:22: rank 0 has entered `all_reduce` of 8 f32 elements by sum
+      --> group.rs `broadcast(t, 0).await?,`: rank 1 enters `broadcast` of 8 f32 elements from rank 0
+      --> group.rs `all_reduce(t, ReduceOp::Sum).await?,`: rank 0 has entered `all_reduce` of 8 f32 elements by sum
       help: let all ranks enter the same collectives in the same order, with equal sizes
     ");
 }
@@ -110,14 +110,14 @@ fn ranks_that_differ_in_size_or_reduction() {
     };
     insta::assert_snapshot!(differ([1, 1], ReduceOp::Sum), @"
     error[KB0651]: rank 1: ranks 0 and 1 differ in collective 0
-      --> group.rs:106:17: rank 1 enters `all_reduce` of 1 f32 element by sum
-      --> group.rs:106:17: rank 0 has entered `all_reduce` of 8 f32 elements by sum
+      --> group.rs `all_reduce(&mut t, if rank == 0 { ReduceOp::Sum } else { op }).await?;`: rank 1 enters `all_reduce` of 1 f32 element by sum
+      --> group.rs `all_reduce(&mut t, if rank == 0 { ReduceOp::Sum } else { op }).await?;`: rank 0 has entered `all_reduce` of 8 f32 elements by sum
       help: let all ranks enter the same collectives in the same order, with equal sizes
     ");
     insta::assert_snapshot!(differ([8, 1], ReduceOp::Max), @"
     error[KB0651]: rank 1: ranks 0 and 1 differ in collective 0
-      --> group.rs:106:17: rank 1 enters `all_reduce` of 8 f32 elements by max
-      --> group.rs:106:17: rank 0 has entered `all_reduce` of 8 f32 elements by sum
+      --> group.rs `all_reduce(&mut t, if rank == 0 { ReduceOp::Sum } else { op }).await?;`: rank 1 enters `all_reduce` of 8 f32 elements by max
+      --> group.rs `all_reduce(&mut t, if rank == 0 { ReduceOp::Sum } else { op }).await?;`: rank 0 has entered `all_reduce` of 8 f32 elements by sum
       help: let all ranks enter the same collectives in the same order, with equal sizes
     ");
 }
@@ -135,7 +135,7 @@ fn a_collective_that_is_not_awaited() {
     });
     insta::assert_snapshot!(told(result), @"
     error[KB0652]: rank 0: collective 0 was entered and not awaited
-      --> group.rs:128:27: entered here
+      --> group.rs `all_reduce(t, ReduceOp::Sum);`: entered here
       help: write `.await` behind it: the other ranks count on this one
     ");
 }
@@ -153,12 +153,12 @@ fn a_pending_collective_is_not_waited_for() {
         }
         Ok(())
     });
-    insta::assert_snapshot!(told(result), @"
+    insta::assert_snapshot!(told(result), @r#"
     error[KB0655]: rank 1: `t` is in use by `all_reduce` of 8 f32 elements by sum of rank 0, for which nobody may wait here
-      --> group.rs:152:17: used here
-      --> group.rs:150:17: rank 0 is in this collective
+      --> group.rs `launch("add", super::add { x, y: t.output(), by: 1.0 })?.await?;`: used here
+      --> group.rs `all_reduce(&mut t, ReduceOp::Sum).await?;`: rank 0 is in this collective
       help: await the collective first, or use another tensor
-    ");
+    "#);
 }
 
 /// A receive that nobody sends to, in the kernel of a collective.
@@ -183,7 +183,7 @@ fn a_receive_that_nobody_sends_to() {
     });
     insta::assert_snapshot!(told(result), @"
     error[KB0201]: PE 0 of cube 0 of SIP 1 sends 0 messages in direction `peer_0` to PE 0 of cube 0, which receives 1: message 0 is never sent
-      --> group.rs:168:17: `x` is received here
+      --> group.rs `tl::recv::<T>(Dir::peer(1), [1, c.to[0].ncols()]);`: `x` is received here
       help: add a `tl::send(Dir::Peer(0), ..)` on PE 0 of cube 0 of SIP 1, or take this one out
     ");
 }
@@ -197,19 +197,19 @@ fn tensors_that_do_not_fit() {
     });
     insta::assert_snapshot!(told(result), @"
     error[KB0654]: rank 0: `all_gather` of 2 ranks takes 8 elements of `t` and gives 12 of `y`
-      --> group.rs:191:13: entered here
+      --> group.rs `all_gather(t, &mut y).await?;`: entered here
       help: make `y` 2 times as large as `t`
     error[KB0654]: rank 1: `all_gather` of 2 ranks takes 8 elements of `t` and gives 12 of `y`
-      --> group.rs:191:13: entered here
+      --> group.rs `all_gather(t, &mut y).await?;`: entered here
       help: make `y` 2 times as large as `t`
     ");
     let result = ranks(2, async |_, ctx, t| ctx.broadcast(t, 2).await.map(|_| ()));
     insta::assert_snapshot!(told(result), @"
     error[KB0654]: rank 0: there is no rank 2 to broadcast from: the group has 2 ranks
-      --> group.rs:202:49: entered here
+      --> group.rs `broadcast(t, 2).await.map(|_| ()));`: entered here
       help: use a root from 0 to 1
     error[KB0654]: rank 1: there is no rank 2 to broadcast from: the group has 2 ranks
-      --> group.rs:202:49: entered here
+      --> group.rs `broadcast(t, 2).await.map(|_| ()));`: entered here
       help: use a root from 0 to 1
     ");
     let result = ranks(2, async |_, ctx, _| {
@@ -220,13 +220,13 @@ fn tensors_that_do_not_fit() {
     });
     insta::assert_snapshot!(told(result), @"
     error[KB0654]: rank 1: `t` of rank 1 is on SIP 0
-      --> group.rs:214:13: entered here
+      --> group.rs `all_reduce(&mut t, ReduceOp::Sum).await?;`: entered here
       help: call `set_device(1)` before it is made
     ");
     let result = ranks(2, async |_, ctx, t| ctx.broadcast(t, 1).await.map(|_| ()));
     insta::assert_snapshot!(told(result), @"
     error[KB0653]: no algorithm is registered for `broadcast`
-      --> group.rs:222:49: entered here
+      --> group.rs `broadcast(t, 1).await.map(|_| ()));`: entered here
       help: add one to the tables given to `init_process_group`
     ");
 }
@@ -238,7 +238,7 @@ fn no_process_group() {
     let result = ctx.spawn(1, async |_, ctx: Worker| ctx.barrier().await.map(|_| ()));
     insta::assert_snapshot!(told(result), @"
     error[KB0653]: rank 0: there is no process group
-      --> group.rs:234:58: entered here
+      --> group.rs `barrier().await.map(|_| ()));`: entered here
       help: call `ctx.init_process_group(..)` before `spawn`
     ");
 }

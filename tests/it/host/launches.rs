@@ -1,6 +1,6 @@
 //! Launches of one context that are under way at the same time: which follow each other, and which overlap.
 
-use super::{ONE, add, machine};
+use super::{ONE, add, machine, places};
 use kernbench::diag::Failure;
 use kernbench::host::{LaunchId, LaunchOptions, Worker};
 use kernbench::prelude::*;
@@ -133,12 +133,12 @@ fn an_explicit_list_adds_an_order() {
 #[test]
 fn an_explicit_list_must_hold_launches_that_use_the_same_bytes() {
     let result = submit(&[2, 2], &[None, Some(0..0)]);
-    insta::assert_snapshot!(result.unwrap_err().to_string().replace("tests/it/host/", ""), @"
+    insta::assert_snapshot!(places(&result.unwrap_err().to_string()), @r#"
     error[KB0648]: rank 0: launch `work` uses bytes of `x` that launch `work` uses, too, and its `after` leaves that one out
-      --> launches.rs:41:28: launched here
-      --> launches.rs:41:28: under way since here
+      --> launches.rs `launch_with("work", kernel, &options)?.id());`: launched here
+      --> launches.rs `launch_with("work", kernel, &options)?.id());`: under way since here
       help: add that launch to `after`, or leave `after` out
-    ");
+    "#);
     // By way of another launch is enough.
     submit(&[2, 2, 2], &[None, None, Some(1..2)]).unwrap();
 }

@@ -34,7 +34,25 @@ fn machine_with(sips: usize, ccl: Ccl) -> Context {
     Context::with_ccl(topology, ccl)
 }
 
-/// What is told of workers that failed, without the paths to this file's directory.
+/// What is told of workers that failed.
 fn told<R: std::fmt::Debug>(result: Result<R, SpawnError>) -> String {
-    result.expect_err("a failure").to_string().replace("tests/it/host/", "")
+    places(&result.expect_err("a failure").to_string())
+}
+
+/// A text in which places in these files are shown as the source there, from their column on: lines move.
+fn places(text: &str) -> String {
+    let mut parts = text.split("tests/it/host/");
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (file, rest) = part.split_once(".rs:").unwrap();
+        let numbers = rest.split([':', ' ', ',', '\n']).map_while(|n| n.parse::<usize>().ok());
+        let numbers: Vec<usize> = numbers.take(2).collect();
+        let digits: usize = numbers.iter().map(|n| n.to_string().len() + 1).sum();
+        let path = format!("{}/tests/it/host/{file}.rs", env!("CARGO_MANIFEST_DIR"));
+        let source = std::fs::read_to_string(path).unwrap();
+        let line = source.lines().nth(numbers[0] - 1).unwrap();
+        let column = numbers.get(1).map_or(0, |column| column - 1);
+        shown += &format!("{file}.rs `{}`{}", line[column..].trim(), &rest[digits - 1..]);
+    }
+    shown
 }

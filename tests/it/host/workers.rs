@@ -153,10 +153,10 @@ fn a_launch_without_end_is_told_and_the_context_goes_on() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(told(result), @"
             error[KB0401]: rank 0: deadlock at 134 ns: 2 PEs wait for each other, 6 of 6 ops are not complete
-              --> workers.rs:136:15: sip0.cube0.pe0: `got = recv` waits for message 0 from E, sip0.cube1.pe0, to be sent by `got = send` at workers.rs:137, behind its `got = recv` at workers.rs:136
-              --> workers.rs:136:15: sip0.cube1.pe0: `got = recv` waits for message 0 from W, sip0.cube0.pe0, to be sent by `got = send` at workers.rs:137, behind its `got = recv` at workers.rs:136
-              --> workers.rs:138:5: sip0.cube0.pe0: `y = store` waits for `got = recv` at workers.rs:136
-              --> workers.rs:138:5: sip0.cube1.pe0: `y = store` waits for `got = recv` at workers.rs:136
+              --> workers.rs `tl::recv::<f32>(back, [1, 8]);`: sip0.cube0.pe0: `got = recv` waits for message 0 from E, sip0.cube1.pe0, to be sent by `got = send` at workers.rs `tl::send(there, got);`, behind its `got = recv` at workers.rs `let got = tl::recv::<f32>(back, [1, 8]);`
+              --> workers.rs `tl::recv::<f32>(back, [1, 8]);`: sip0.cube1.pe0: `got = recv` waits for message 0 from W, sip0.cube0.pe0, to be sent by `got = send` at workers.rs `tl::send(there, got);`, behind its `got = recv` at workers.rs `let got = tl::recv::<f32>(back, [1, 8]);`
+              --> workers.rs `tl::store(y.local(), got);`: sip0.cube0.pe0: `y = store` waits for `got = recv` at workers.rs `let got = tl::recv::<f32>(back, [1, 8]);`
+              --> workers.rs `tl::store(y.local(), got);`: sip0.cube1.pe0: `y = store` waits for `got = recv` at workers.rs `let got = tl::recv::<f32>(back, [1, 8]);`
               help: let one PE of the cycle send before it receives, or give its link more slots
             ");
         }
@@ -197,7 +197,7 @@ fn the_context_itself_is_not_for_workers() {
     });
     insta::assert_snapshot!(told(result), @"
     error[KB0650]: rank 0: `read` of the context inside a worker: it would stop all workers
-      --> workers.rs:195:13: called here
+      --> workers.rs `read(&x)?;`: called here
       help: use what `spawn` gives the worker, and `.await` it
     ");
     let nested = ctx.spawn(1, async |_, _: Worker| Ok(ctx.spawn(1, async |_, _: Worker| Ok(()))?));
@@ -226,7 +226,7 @@ fn elements_that_are_not_there() {
     });
     insta::assert_snapshot!(told(result), @"
     error[KB0657]: rank 0: rows 0..3 and columns 0..8 are not all in `x f32[2, 8]`
-      --> workers.rs:225:11: read here
+      --> workers.rs `slice(0..3, 0..8).await`: read here
       help: read rows from 0..2 and columns from 0..8
     ");
     let read = machine(1).spawn(1, async |_, ctx: Worker| {

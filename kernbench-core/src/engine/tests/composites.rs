@@ -245,11 +245,13 @@ fn among_other_ops_nothing_is_faster_than_its_work_and_the_slot_is_never_held_tw
         let later = run_with(&line, &program, &Options { issue, start_ps: 1077, ..options(&line) });
         assert_eq!(timing.makespan_ps(), later.makespan_ps());
         let options = Options { issue, start_ps: 77, ..options(&line) };
-        let ids = Ids::new(&program);
+        let ids = Ids::new(program.pes.iter());
         let wires = FlitWires::new(&line.machine, ids.len());
-        let mut sim = Simulation::new(&line, &program, &options, ids, wires);
+        let alone = [Submitted::alone(&program, &options)];
+        let mut sim = Simulation::new(&line, &alone, ids, wires);
+        sim.take_stamp(0);
         [1, 0].into_iter().for_each(|p| sim.begin(p));
-        assert_eq!(timing, sim.drain().unwrap_or_else(|s| panic!("{s}")));
+        assert_eq!(timing, sim.drain().unwrap_or_else(|(_, s)| panic!("{s}"))[0]);
     }
 }
 

@@ -109,8 +109,9 @@ fn engines_serve_in_order_and_are_busy_at_most_all_the_time() {
 }
 
 fn begin<W: Wires>(mut sim: Simulation<'_, W>, order: [usize; 6]) -> Timing {
+    sim.take_stamp(0);
     order.into_iter().for_each(|p| sim.begin(p));
-    sim.drain().unwrap_or_else(|s| panic!("{s}"))
+    sim.drain().unwrap_or_else(|(_, s)| panic!("{s}")).remove(0)
 }
 
 #[test]
@@ -119,21 +120,21 @@ fn the_order_in_which_pes_begin_does_not_show() {
         let line = Line::new(2, 3);
         let program = random(seed, 6);
         let options = options(&line);
+        let alone = [Submitted::alone(&program, &options)];
         let message = || MessageWires::new(&line.machine, program.op_count());
         let plain = || FlitWires::new(&line);
         let straight = [0, 1, 2, 3, 4, 5];
         let by_message =
-            begin(Simulation::new(&line, &program, &options, Ids::new(&program), message()), straight);
-        let by_flit =
-            begin(Simulation::new(&line, &program, &options, Ids::new(&program), plain()), straight);
+            begin(Simulation::new(&line, &alone, Ids::new(program.pes.iter()), message()), straight);
+        let by_flit = begin(Simulation::new(&line, &alone, Ids::new(program.pes.iter()), plain()), straight);
         for order in [[5, 4, 3, 2, 1, 0], [3, 0, 5, 1, 4, 2]] {
             assert_eq!(
                 by_message,
-                begin(Simulation::new(&line, &program, &options, Ids::new(&program), message()), order)
+                begin(Simulation::new(&line, &alone, Ids::new(program.pes.iter()), message()), order)
             );
             assert_eq!(
                 by_flit,
-                begin(Simulation::new(&line, &program, &options, Ids::new(&program), plain()), order)
+                begin(Simulation::new(&line, &alone, Ids::new(program.pes.iter()), plain()), order)
             );
         }
         assert_eq!(by_message, Model::MESSAGE.timing(&line, &program, &options));

@@ -6,6 +6,7 @@ pub(crate) mod composites;
 pub(crate) mod fake;
 mod error;
 mod fifo;
+mod launches;
 pub(crate) mod flits;
 pub(crate) mod laws;
 pub(crate) mod machines;

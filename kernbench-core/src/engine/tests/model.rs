@@ -4,7 +4,7 @@ use super::flits::FlitWires;
 use crate::engine::ids::Ids;
 use crate::engine::sim::Simulation;
 use crate::engine::traffic;
-use crate::engine::{Fabric, Fidelity, Flow, Options, Passage, Timing, simulate_on};
+use crate::engine::{Fabric, Fidelity, Flow, Options, Passage, Stall, Submitted, Timing, simulate_all_on};
 use crate::ir::Program;
 
 /// A model of the wires.
@@ -32,12 +32,22 @@ impl Model {
 
     /// Runs a program that must come to its end; options say all but the fidelity.
     pub fn timing(self, fabric: &dyn Fabric, program: &Program, options: &Options) -> Timing {
-        let timing = match self {
+        let timings = self.timings(fabric, &[Submitted::alone(program, options)]);
+        timings.unwrap_or_else(|(_, stall)| panic!("{stall}")).remove(0)
+    }
+
+    /// Runs launches that share the machine.
+    pub fn timings(
+        self,
+        fabric: &dyn Fabric,
+        launches: &[Submitted],
+    ) -> Result<Vec<Timing>, (usize, Box<Stall>)> {
+        match self {
             Model::Plain => {
-                Simulation::new(fabric, program, options, Ids::new(program), FlitWires::new(fabric)).run()
+                let ids = Ids::new(launches.iter().flat_map(|launch| &launch.program.pes));
+                Simulation::new(fabric, launches, ids, FlitWires::new(fabric)).run()
             }
-            Model::Shipped(fidelity) => simulate_on(fabric, program, &Options { fidelity, ..*options }),
-        };
-        timing.unwrap_or_else(|stall| panic!("{stall}"))
+            Model::Shipped(fidelity) => simulate_all_on(fabric, launches, fidelity),
+        }
     }
 }
