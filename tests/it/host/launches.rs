@@ -2,6 +2,7 @@
 
 use super::{ONE, add, machine, places};
 use kernbench::diag::Failure;
+use kernbench::engine::Fidelity;
 use kernbench::host::{LaunchId, LaunchOptions, Worker};
 use kernbench::prelude::*;
 use std::ops::Range;
@@ -168,34 +169,47 @@ fn host_reads_and_writes_wait_for_launches_that_use_the_range() {
     assert!(times[1] > 1_000_000, "the launch takes more than a microsecond: {times:?}");
 }
 
-/// Contention on a wire that two launches share shows in their times.
-#[test]
-fn launches_that_overlap_share_the_wires() {
-    let alone = |both: bool| {
-        let ctx = machine(1);
-        ctx.spawn(1, async |_, ctx: Worker| {
-            // The bytes are in the slice of PE 0; PEs of cubes 0 and 1 take them.
-            let x = ctx.zeros::<f32>([64, 256], ONE, "x")?;
-            for pe in 0..=usize::from(both) {
-                let mut y = ctx.empty::<f32>([64, 256], Placement::row_wise().on(1, 2), "y")?;
-                drop(ctx.launch_with(
-                    "copy",
-                    copy { x: x.input(), y: y.output(), pe },
-                    &LaunchOptions::default(),
-                )?);
-            }
-            Ok(())
-        })
-        .unwrap();
-        ctx.op_log().launches[0].timing.end_ps - ctx.op_log().launches[0].timing.start_ps
-    };
-    assert_eq!(alone(false), alone(true), "launches that share PEs do not overlap");
+/// The spans of launches at one time that load from one slice of SIP 0: a SIP loads more than one further away, whose
+/// bytes come late.
+fn loads_of_one_slice(sips: &[usize], fidelity: &[Fidelity]) -> Vec<(u64, u64)> {
+    let ctx = machine(2);
+    ctx.spawn(1, async |_, ctx: Worker| {
+        let x = ctx.zeros::<f32>([256, 256], ONE, "x")?;
+        for (sip, fidelity) in sips.iter().zip(fidelity) {
+            ctx.set_device(*sip)?;
+            let rows = if *sip == 0 { 256 } else { 64 };
+            let mut y = ctx.empty::<f32>([rows, 256], ONE, "y")?;
+            let x = x.input().rows(0..rows);
+            let options = LaunchOptions {
+                sips: Some(vec![*sip]),
+                fidelity: Some(*fidelity),
+                ..LaunchOptions::default()
+            };
+            drop(ctx.launch_with("add", add { x, y: y.output(), by: 1.0 }, &options)?);
+        }
+        Ok(())
+    })
+    .unwrap();
+    let logged: Vec<Fidelity> = ctx.op_log().launches.iter().map(|l| l.fidelity).collect();
+    assert_eq!(logged, fidelity);
+    spans(&ctx)
 }
 
-#[kernel]
-fn copy(x: In<f32>, y: Out<f32>, pe: usize) {
-    if tl::pe() == pe {
-        let t = tl::load(x);
-        tl::store(y, t);
-    }
+#[test]
+fn launches_that_overlap_share_the_wires() {
+    let alone = [0, 1].map(|sip| loads_of_one_slice(&[sip], &[Fidelity::Flit])[0]);
+    let both = loads_of_one_slice(&[0, 1], &[Fidelity::Flit; 2]);
+    assert_eq!([both[0].0, both[1].0], [alone[0].0, alone[1].0], "both start as if alone");
+    let later: Vec<u64> = alone.iter().zip(&both).map(|(alone, both)| both.1 - alone.1).collect();
+    // While the bytes of the far one come, at half the rate of the slice, the near one gets the other half.
+    assert!((50_000..300_000).contains(&later.iter().sum::<u64>()), "later by {later:?} ps");
+}
+
+/// Wires of two fidelities are not shared: such launches follow each other.
+#[test]
+fn a_launch_of_another_fidelity_follows_all_others() {
+    let both = loads_of_one_slice(&[0, 1], &[Fidelity::Flit, Fidelity::Message]);
+    let alone = loads_of_one_slice(&[1], &[Fidelity::Message]);
+    assert!(both[1].0 > both[0].1, "{both:?}");
+    assert_eq!(both[1].1 - both[1].0, alone[0].1 - alone[0].0);
 }
