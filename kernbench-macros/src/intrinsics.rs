@@ -98,6 +98,7 @@ pub const TABLE: &[Intrinsic] = &[
     plain("num_programs", "(axis: usize) -> usize", "How many programs run along `axis`: 0 is PEs of a cube, 1 cubes, 2 SIPs; known at launch."),
     plain("gemm_tile", "() -> [usize; 3]", "M, K and N of a tile of the matrix engine; known at launch."),
     plain("slot_size", "() -> usize", "The size of one IPCQ slot in bytes; known at launch."),
+    plain("scratch_size", "() -> usize", "The scratch of one PE in bytes; known at launch."),
 ];
 
 /// The intrinsic called `name`.
@@ -264,6 +265,7 @@ mod tests {
         num_programs(axis)
         gemm_tile()
         slot_size()
+        scratch_size()
         ");
     }
 

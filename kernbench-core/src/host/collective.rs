@@ -100,8 +100,15 @@ pub struct Ranks<T: Dtype> {
     pub reduce: ReduceOp,
     /// The rank a broadcast comes from.
     pub root: usize,
-    /// The cube at which a hierarchical algorithm meets, if `ccl.yaml` says so.
-    pub root_cube: Option<usize>,
+    /// The neighbours the ranks have.
+    pub topology: RankTopology,
+    /// Columns and rows of the grid of ranks, row by row; `[p, 1]` if `topology` is no grid.
+    pub grid: [usize; 2],
+    /// Columns and rows of the cubes of a rank, row by row.
+    pub cubes: [usize; 2],
+    /// The cube that is a neighbour of those of other ranks, where an algorithm runs on every cube: that of
+    /// `ccl.yaml`, else the one at column `w / 2` of row `h / 2`.
+    pub root_cube: usize,
 }
 
 /// A collective algorithm: a kernel under the name that `ccl.yaml` gives it.
@@ -148,7 +155,10 @@ pub struct Call<'a> {
     pub(super) to: Vec<Raw>,
     pub(super) reduce: ReduceOp,
     pub(super) root: usize,
-    pub(super) root_cube: Option<usize>,
+    pub(super) topology: RankTopology,
+    pub(super) grid: [u32; 2],
+    pub(super) cubes: [u32; 2],
+    pub(super) root_cube: u32,
     pub(super) submission: RefCell<Option<Submission>>,
 }
 
@@ -167,7 +177,10 @@ impl Call<'_> {
             to: self.to.iter().map(|raw| InOut::of(*raw)).collect(),
             reduce: self.reduce,
             root: self.root,
-            root_cube: self.root_cube,
+            topology: self.topology,
+            grid: self.grid.map(|n| n as usize),
+            cubes: self.cubes.map(|n| n as usize),
+            root_cube: self.root_cube as usize,
         }
     }
 

@@ -44,7 +44,9 @@ pub(super) struct Group {
 struct Choice {
     algorithm: Algorithm,
     queues: Queues,
-    root_cube: Option<usize>,
+    topology: RankTopology,
+    grid: [u32; 2],
+    root_cube: u32,
 }
 
 /// The k-th collective of all ranks.
@@ -161,13 +163,14 @@ impl State {
         let rank_topology = entry.map_or(first, |entry| entry.topology);
         let kind = entry.map_or(self.ccl.defaults.buffer_kind, |entry| entry.buffer_kind);
         let root_cube = entry.map_or(Ok(None), |entry| entry.check_root_cube(machine.cubes()))?;
-        let root = match algorithm.every_cube {
+        let root_cube = match algorithm.every_cube {
             // The centre of the mesh of cubes, unless another is named.
             true => root_cube
                 .unwrap_or(machine.cube_mesh[1] / 2 * machine.cube_mesh[0] + machine.cube_mesh[0] / 2),
             false => 0,
         };
-        let ranks: Vec<PeId> = (0..world).map(|sip| machine.pe(PeAt { sip, cube: root, pe: 0 })).collect();
+        let ranks: Vec<PeId> =
+            (0..world).map(|sip| machine.pe(PeAt { sip, cube: root_cube, pe: 0 })).collect();
         let mut links = Links::of_ranks(machine, rank_topology, &ranks).map_err(|d| match entry {
             Some(entry) if d.labels.is_empty() => d.at(entry.places.topology.clone(), ""),
             _ => d,
@@ -177,7 +180,8 @@ impl State {
         }
         let queues = Queues { links: Rc::new(links), kind, collective: true };
         self.reserve_rings(&queues)?;
-        Ok(Choice { algorithm, queues, root_cube: root_cube.map(|cube| cube as usize) })
+        let grid = rank_topology.grid(machine, world)?;
+        Ok(Choice { algorithm, queues, topology: rank_topology, grid, root_cube })
     }
 
     /// Keeps memory for the rings of a collective's links.
@@ -330,7 +334,7 @@ impl State {
     fn launch_collective(&mut self, all: &[Entered]) -> Result<Submission, Failure> {
         let wanted = all[0].wanted;
         let choice = self.chosen(&wanted).cloned();
-        let Some(Choice { algorithm, queues, root_cube }) = choice else {
+        let Some(Choice { algorithm, queues, topology, grid, root_cube }) = choice else {
             let text = format!("no algorithm is registered for `{}`", wanted.operation.name());
             return Err(Diagnostic::error("KB0653", text)
                 .at(all[0].place.clone(), "entered here")
@@ -367,6 +371,9 @@ impl State {
             to: side(1),
             reduce: wanted.reduce.unwrap_or_default(),
             root: wanted.root.unwrap_or(0),
+            topology,
+            grid,
+            cubes: machine.cube_mesh,
             root_cube,
             queues,
             options,

@@ -342,6 +342,11 @@ impl<'s> At<'s> {
     }
 
     #[must_use]
+    pub fn scratch_size(self) -> usize {
+        self.rec().launch.scratch_bytes as usize
+    }
+
+    #[must_use]
     pub fn program_id(self, axis: usize) -> usize {
         let rec = self.rec();
         match axis {

@@ -2,7 +2,6 @@
 
 mod group;
 mod launches;
-#[cfg(any())]
 mod read_barrier;
 mod workers;
 

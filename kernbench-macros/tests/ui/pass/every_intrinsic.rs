@@ -39,8 +39,8 @@ fn every<T: Float>(input: In<T>, output: Out<T>, inout: InOut<T>, group: Group, 
     let [_, _, _]: [usize; 3] = tl::gemm_tile();
     tl::fence();
     tl::barrier(group);
-    let numbers: [usize; 6] =
-        [tl::sip(), tl::cube(), tl::pe(), tl::program_id(0), tl::num_programs(1), tl::slot_size()];
+    let numbers: [usize; 5] = [tl::sip(), tl::cube(), tl::pe(), tl::program_id(0), tl::num_programs(1)];
+    let _: [usize; 2] = [tl::slot_size(), tl::scratch_size()];
     assert!(numbers[2] < 8 && sums[0].nrows() == 1);
 }
 
