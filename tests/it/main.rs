@@ -2,6 +2,7 @@
 
 mod architecture;
 mod cli;
+mod collectives;
 mod diagnostics;
 mod host;
 mod language;
