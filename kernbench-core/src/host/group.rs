@@ -34,8 +34,9 @@ pub(super) struct Group {
     all_reduce: Choice,
     /// For payloads above one slot.
     large: Choice,
-    /// By operation; `None` where no algorithm is registered.
-    others: Vec<Option<Choice>>,
+    /// By operation; `None` where no algorithm is registered, and why not where the one that is does not fit the machine
+    /// and nobody has asked for it by name.
+    others: Vec<Option<Result<Choice, Failure>>>,
     meetings: Vec<Meeting>,
 }
 
@@ -129,7 +130,10 @@ impl State {
                 Operation::AllReduce => None,
                 _ => configured.or_else(first),
             };
-            others.push(chosen.map(|(a, entry)| self.choice(a, entry, world)).transpose()?);
+            others.push(match chosen.map(|(a, entry)| (self.choice(a, entry, world), entry)) {
+                Some((Err(failure), Some(_))) => return Err(failure),
+                chosen => chosen.map(|(choice, _)| choice),
+            });
         }
         self.group = Some(Group { world, all_reduce, large, others, meetings: vec![] });
         Ok(())
@@ -333,7 +337,7 @@ impl State {
 
     fn launch_collective(&mut self, all: &[Entered]) -> Result<Submission, Failure> {
         let wanted = all[0].wanted;
-        let choice = self.chosen(&wanted).cloned();
+        let choice = self.chosen(&wanted).transpose()?.cloned();
         let Some(Choice { algorithm, queues, topology, grid, root_cube }) = choice else {
             let text = format!("no algorithm is registered for `{}`", wanted.operation.name());
             return Err(Diagnostic::error("KB0653", text)
@@ -389,15 +393,17 @@ impl State {
     }
 
     /// The algorithm of a collective.
-    fn chosen(&self, wanted: &Wanted) -> Option<&Choice> {
+    fn chosen(&self, wanted: &Wanted) -> Option<Result<&Choice, Failure>> {
         let group = self.group.as_ref()?;
         match wanted.operation {
             Operation::AllReduce => {
                 let bytes = wanted.elements * u64::from(wanted.ty.bytes());
                 let large = bytes > u64::from(self.ccl.defaults.slot_size);
-                Some(if large { &group.large } else { &group.all_reduce })
+                Some(Ok(if large { &group.large } else { &group.all_reduce }))
             }
-            operation => group.others.get(operation as usize)?.as_ref(),
+            operation => {
+                Some(group.others.get(operation as usize)?.as_ref()?.as_ref().map_err(Failure::clone))
+            }
         }
     }
 
@@ -497,7 +503,8 @@ impl State {
                     format!("call `set_device({rank})` before it is made"),
                 );
             }
-            let every = self.chosen(wanted).is_some_and(|choice| choice.algorithm.every_cube);
+            let every =
+                self.chosen(wanted).is_some_and(|choice| choice.is_ok_and(|c| c.algorithm.every_cube));
             let cubes = self.topology.machine().cubes();
             if every && (shards.grid != [cubes, 1] || shards.is_replicated()) {
                 return wrong(

@@ -16,7 +16,7 @@ pub const DISSEMINATION_BARRIER: Algorithm = Algorithm {
 };
 
 /// Barrier of empty messages: in round k each rank tells the one 2^k further, so that after ceil(lg p) rounds it has
-/// heard of all, ceil(lg p) a (Hensgen, Finkel and Manber, Two algorithms for barrier synchronization, 1988).
+/// heard of all (Hensgen, Finkel and Manber, Two algorithms for barrier synchronization, 1988).
 #[kernel]
 pub fn dissemination_barrier<T: Num>(c: Ranks<T>) {
     let (rank, world) = (tl::program_id(2), c.to.len());

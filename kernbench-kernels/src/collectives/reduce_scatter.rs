@@ -24,30 +24,29 @@ pub fn ring_reduce_scatter<T: Num>(c: Ranks<T>) {
     let n = to.ncols();
     for piece in Block::new(0, n).blocks(piece::<T>(tl, world + 1)) {
         scratch_scope!(buffers = 2, {
+            // In the order in which they are used.
+            let order = (1..=world).map(|step| (rank + world - step) % world);
             let part = |i: usize| from.cols(Block::new(i * n + piece.start, piece.len));
-            let parts: Vec<_> = (0..world).map(|i| tl::load(part(i))).collect();
-            reduce_parts(tl, c.reduce, &parts, rank);
-            tl::store(to.cols(piece), parts[rank]);
+            let parts: Vec<_> = order.map(|i| tl::load(part(i))).collect();
+            reduce_parts(tl, c.reduce, &parts);
+            tl::store(to.cols(piece), parts[world - 1]);
         });
     }
 }
 
-/// Reduces part `rank` of all ranks of a ring into this one's, and spoils the others. Each part goes around the ring
-/// once, from the rank behind its own, and is reduced with those of the ranks it comes by, in that order. Empty parts
-/// do not travel.
+/// Reduces parts around a ring. `parts` are this rank's, that of the rank behind it first, its own last; which becomes
+/// the reduction of all ranks', and the others are spoilt. Each part goes around the ring once, from the rank ahead of
+/// its own, and is reduced with those of the ranks it comes by, in that order. Empty parts do not travel.
 #[device]
-pub(super) fn reduce_parts<T: Num>(tl: &Scope, op: ReduceOp, parts: &[Tile<T>], rank: usize) {
-    let world = parts.len();
-    for step in 1..world {
-        let (out, back) =
-            (parts[(rank + world - step) % world], parts[(rank + 2 * world - step - 1) % world]);
+pub(super) fn reduce_parts<T: Num>(tl: &Scope, op: ReduceOp, parts: &[Tile<T>]) {
+    for (out, back) in parts.iter().zip(&parts[1..]) {
         if out.ncols() > 0 {
-            tl::send(Dir::GlobalE, out);
+            tl::send(Dir::GlobalE, *out);
         }
         if back.ncols() > 0 {
             scratch_scope!({
                 let y = tl::recv(Dir::GlobalW, back.shape());
-                reduce_to(tl, op, back, y, back);
+                reduce_to(tl, op, *back, y, *back);
             });
         }
     }

@@ -27,11 +27,13 @@ pub fn ring_rs_ag_allreduce<T: Num>(c: Ranks<T>) {
     for block in Block::new(0, to.ncols()).blocks(world * piece::<T>(tl, 2 * world + 1)) {
         scratch_scope!(buffers = 2, {
             let (x, to) = (tl::load(from.cols(block)), to.cols(block));
-            let parts: Vec<_> = (0..world).map(|i| x.cols(part(block.len, world, i))).collect();
+            let order = (1..=world).map(|step| (rank + world - step) % world);
+            let parts: Vec<_> = order.map(|i| x.cols(part(block.len, world, i))).collect();
             let places: Vec<_> = (0..world).map(|i| to.cols(part(block.len, world, i))).collect();
-            reduce_parts(tl, c.reduce, &parts, rank);
-            tl::store(places[rank], parts[rank]);
-            gather_parts(tl, parts[rank], &places, rank);
+            reduce_parts(tl, c.reduce, &parts);
+            let mine = parts[world - 1];
+            tl::store(places[rank], mine);
+            gather_parts(tl, mine, &places, rank);
         });
     }
 }
