@@ -8,6 +8,7 @@ use kernbench::ccl::Ccl;
 use kernbench::diag::Failure;
 use kernbench::host::{Context, Launched, Operation};
 use kernbench::kernels::collectives::ALGORITHMS;
+use kernbench::kernels::collectives::oracle::Element;
 use kernbench::ndarray::Array2;
 use kernbench::prelude::*;
 use kernbench::topology::Topology;
@@ -89,36 +90,6 @@ impl Group {
         let ctx = Context::with_ccl(topology, Ccl::from_yaml("ccl.yaml", &ccl).unwrap());
         ctx.init_process_group(Backend::Ahbm(&[ALGORITHMS])).unwrap();
         ctx
-    }
-}
-
-/// An element type of collectives, exact in f64.
-trait Element: Num + PartialEq + std::fmt::Debug {
-    fn of(x: f64) -> Self;
-    fn f64(self) -> f64;
-}
-
-macro_rules! floats {
-    ($($ty:ty),*) => {$(
-        impl Element for $ty {
-            fn of(x: f64) -> Self {
-                <$ty as Float>::from_f32(x as f32)
-            }
-            fn f64(self) -> f64 {
-                f64::from(self.to_f32())
-            }
-        }
-    )*};
-}
-
-floats!(f16, bf16, f32);
-
-impl Element for i32 {
-    fn of(x: f64) -> Self {
-        x as i32
-    }
-    fn f64(self) -> f64 {
-        f64::from(self)
     }
 }
 

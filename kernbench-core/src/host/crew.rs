@@ -97,7 +97,7 @@ impl State {
     fn satisfied(&self, wait: &Wait) -> bool {
         match wait {
             Wait::Launch(id, _) => self.is_known(*id),
-            Wait::Collective(number, _) => self.collective(*number).is_some_and(|id| self.is_known(id)),
+            Wait::Collective(number, _) => self.is_collective_known(*number),
         }
     }
 

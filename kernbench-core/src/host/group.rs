@@ -31,6 +31,8 @@ pub enum Backend<'a> {
 #[derive(Debug)]
 pub(super) struct Group {
     pub world: u32,
+    /// How collectives are launched.
+    options: LaunchOptions,
     all_reduce: Choice,
     /// For payloads above one slot.
     large: Choice,
@@ -102,7 +104,11 @@ impl Group {
 
 impl State {
     /// Reads the configuration in the order algorithm, world size, neighbours.
-    pub(super) fn init_process_group(&mut self, Backend::Ahbm(tables): Backend) -> Result<(), Failure> {
+    pub(super) fn init_process_group(
+        &mut self,
+        Backend::Ahbm(tables): Backend,
+        options: &LaunchOptions,
+    ) -> Result<(), Failure> {
         let table: Vec<Algorithm> = tables.iter().copied().flatten().copied().collect();
         let ccl = self.ccl.clone();
         let entry = |name: &str| {
@@ -135,7 +141,8 @@ impl State {
                 chosen => chosen.map(|(choice, _)| choice),
             });
         }
-        self.group = Some(Group { world, all_reduce, large, others, meetings: vec![] });
+        let options = LaunchOptions { after: None, ..options.clone() };
+        self.group = Some(Group { world, options, all_reduce, large, others, meetings: vec![] });
         Ok(())
     }
 
@@ -188,6 +195,18 @@ impl State {
         Ok(Choice { algorithm, queues, topology: rank_topology, grid, root_cube })
     }
 
+    /// Takes another configuration; rings in slices get their room.
+    pub(super) fn configure_ccl(&mut self, ccl: ccl::Ccl) -> Result<(), Failure> {
+        let rings = |ccl: &ccl::Ccl| (ccl.defaults.buffer_kind, ccl.defaults.n_slots, ccl.defaults.slot_size);
+        let old = std::mem::replace(&mut self.ccl, ccl);
+        let kind = self.ccl.defaults.buffer_kind;
+        if kind != BufferKind::Hbm || rings(&old) == rings(&self.ccl) {
+            return Ok(());
+        }
+        let queues = Queues { links: self.links.clone(), kind, collective: false };
+        self.reserve_rings(&queues).inspect_err(|_| self.ccl = old)
+    }
+
     /// Keeps memory for the rings of a collective's links.
     fn reserve_rings(&mut self, queues: &Queues) -> Result<(), Failure> {
         let topology = self.topology.clone();
@@ -225,9 +244,12 @@ impl State {
         Ok(())
     }
 
-    /// The launch of a collective, once every rank has entered it.
-    pub(super) fn collective(&self, number: usize) -> Option<LaunchId> {
-        self.group.as_ref()?.meetings.get(number)?.launched.as_ref()?.id
+    /// Whether every rank has entered a collective and the host knows that it has completed, or failed; one that is only
+    /// recorded has.
+    pub(super) fn is_collective_known(&self, number: usize) -> bool {
+        let meeting = self.group.as_ref().and_then(|group| group.meetings.get(number));
+        let launched = meeting.and_then(|meeting| meeting.launched.as_ref());
+        launched.is_some_and(|submission| submission.id.is_none_or(|id| self.is_known(id)))
     }
 
     /// Refuses a use of elements that a pending collective uses.
@@ -350,14 +372,15 @@ impl State {
             BufferKind::Tcm => ring_bytes(&queues.links, &self.ccl, PeId(pe)),
             _ => 0,
         });
+        let base = self.group.as_ref().map(|group| group.options.clone()).unwrap_or_default();
         // It has its PEs for itself.
         let scratch = machine.tcm.bytes - rings.max().unwrap_or(0).min(machine.tcm.bytes);
         let cubes = if algorithm.every_cube { machine.cubes() as usize } else { 1 };
         let options = LaunchOptions {
             grid: Some([cubes, 1]),
             sips: Some((0..all.len()).collect()),
-            scratch_bytes: Some(u32::try_from(scratch).unwrap_or(u32::MAX)),
-            ..LaunchOptions::default()
+            scratch_bytes: base.scratch_bytes.or(Some(u32::try_from(scratch).unwrap_or(u32::MAX))),
+            ..base
         };
         let nothing = Raw::whole(self.number, TensorId(u32::MAX), [1, 0], [1, 0]);
         let flat = |raw: Raw| match algorithm.every_cube {
@@ -553,7 +576,7 @@ impl Future for Collective<'_> {
         };
         let shared = self.shared.clone();
         let mut s = shared.borrow_mut();
-        if s.collective(number).is_some_and(|id| s.is_known(id)) {
+        if s.is_collective_known(number) {
             self.done = true;
             let submission = s.group.as_ref().and_then(|group| group.meetings[number].launched.clone());
             let submission = submission.ok_or_else(|| Failure(vec![]));

@@ -272,9 +272,33 @@ impl Context {
     /// on so many ranks, or the rings of its links do not fit a memory.
     #[track_caller]
     pub fn init_process_group(&self, backend: Backend) -> Result<(), Failure> {
+        self.init_process_group_with(backend, &LaunchOptions::default())
+    }
+
+    /// The same, with options for the launches of its collectives: what they say of issue, fidelity, scratch, values and
+    /// limits holds for each.
+    ///
+    /// # Errors
+    /// As [`Context::init_process_group`].
+    #[track_caller]
+    pub fn init_process_group_with(&self, backend: Backend, options: &LaunchOptions) -> Result<(), Failure> {
         let mut s = self.shared.borrow_mut();
         s.no_worker("init_process_group", here())?;
-        s.init_process_group(backend)
+        s.init_process_group(backend, options)
+    }
+
+    /// The configuration of queues and collectives.
+    #[must_use]
+    pub fn ccl(&self) -> Ccl {
+        self.shared.borrow().ccl.clone()
+    }
+
+    /// Takes another configuration of queues and collectives for the launches and process groups that follow.
+    ///
+    /// # Errors
+    /// The rings of the context's own links do not fit.
+    pub fn configure_ccl(&self, ccl: Ccl) -> Result<(), Failure> {
+        self.shared.borrow_mut().configure_ccl(ccl)
     }
 
     /// The ranks of the process group.

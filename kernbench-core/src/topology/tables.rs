@@ -8,7 +8,7 @@ use petgraph::visit::EdgeRef;
 use super::config::{self, Extras};
 use super::graph::{self, Graph};
 use super::layout::Layout;
-use super::{EdgeId, Machine, NodeId, Route, UciePolicy, Wire};
+use super::{EdgeId, Machine, NodeId, Route, SipTopology, UciePolicy, Wire};
 use crate::diag::{Failure, nearest};
 use crate::units::Ps;
 
@@ -97,7 +97,33 @@ impl Topology {
     /// # Errors
     /// Every mistake found, with the bytes of the text it is at; codes `KB0301` to `KB0315`.
     pub fn from_yaml(file_name: &str, text: &str) -> Result<Topology, Failure> {
-        let config = config::read(file_name, text)?;
+        Self::compiled(config::read(file_name, text)?)
+    }
+
+    /// Reads a `topology.yaml`, but with a grid of `w` columns and `h` rows of SIPs in place of those of the text.
+    ///
+    /// ```
+    /// use kernbench_core::topology::{SipTopology, Topology};
+    /// let t = Topology::from_yaml_with_sips("topology.yaml", Topology::DEFAULT_YAML, [2, 3], SipTopology::Torus2d)?;
+    /// assert_eq!(t.machine().sips, 6);
+    /// # Ok::<(), kernbench_core::diag::Failure>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Topology::from_yaml`].
+    pub fn from_yaml_with_sips(
+        file_name: &str,
+        text: &str,
+        [w, h]: [u32; 2],
+        topology: SipTopology,
+    ) -> Result<Topology, Failure> {
+        let mut config = config::read(file_name, text)?;
+        (config.machine.sips, config.layout.sips) = (w * h, w * h);
+        (config.machine.sip_grid, config.machine.sip_topology) = ([w, h], topology);
+        Self::compiled(config)
+    }
+
+    fn compiled(config: config::Config) -> Result<Topology, Failure> {
         let graph = graph::build(&config)?;
         Ok(compile(config.machine, config.layout, config.extras, graph))
     }

@@ -13,6 +13,7 @@ mod barrier;
 mod broadcast;
 mod grid;
 mod lrab;
+mod measure;
 /// What collectives must give.
 pub mod oracle;
 mod recursive_doubling;
@@ -27,6 +28,7 @@ pub use barrier::{DISSEMINATION_BARRIER, dissemination_barrier};
 pub use broadcast::{BINOMIAL_BROADCAST, binomial_broadcast};
 pub use grid::{MESH_ALLREDUCE, mesh_allreduce};
 pub use lrab::{LRAB_HIERARCHICAL_ALLREDUCE, lrab_hierarchical_allreduce};
+pub use measure::{Case, Measured, Moved};
 pub use recursive_doubling::{RECURSIVE_DOUBLING_ALLREDUCE, recursive_doubling_allreduce};
 pub use reduce_scatter::{RING_REDUCE_SCATTER, ring_reduce_scatter};
 pub use ring::{RING_ALLREDUCE, ring_allreduce};
