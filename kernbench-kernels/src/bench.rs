@@ -85,5 +85,9 @@ pub struct Outcome {
 }
 
 /// The benches of this crate.
-pub const BENCHES: &[Bench] =
-    &[crate::attention::DECODE_SHORT, crate::attention::PREFILL_SHORT, crate::gemm::GEMM];
+pub const BENCHES: &[Bench] = &[
+    crate::attention::DECODE_SHORT,
+    crate::attention::PREFILL_SHORT,
+    crate::gemm::GEMM,
+    crate::collectives::ALL_REDUCE,
+];

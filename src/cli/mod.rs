@@ -1,9 +1,10 @@
-//! The command line: `run`, `list`, `program`, `log`, `topology`, `probe`, `explain`.
+//! The command line: `run`, `list`, `program`, `log`, `topology`, `probe`, `collectives`, `explain`.
 //!
 //! Results go to stdout; diagnostics and progress to stderr. The exit code is 0 if a result is right
 //! (or was not asked for), 1 if it is wrong, 2 for any mistake of the user, 130 after Ctrl-C.
 
 mod bench;
+mod collectives;
 mod explain;
 mod files;
 mod inputs;
@@ -45,6 +46,7 @@ Examples:
   kernbench run gqa-decode-short --set s_kv=1024   with another parameter
   kernbench log gqa-decode-short --timed           every op with its times
   kernbench probe                                  what transfers cost on the machine
+  kernbench collectives --op all_reduce            what collectives between SIPs cost
   kernbench explain KB0303                         what a diagnostic means";
 
 #[derive(Subcommand)]
@@ -55,6 +57,7 @@ enum Command {
     Log(log::Args),
     Topology(topology::Args),
     Probe(probe::Args),
+    Collectives(Box<collectives::Args>),
     Explain(explain::Args),
 }
 
@@ -104,6 +107,7 @@ pub fn main(benches: &[&[Bench]]) -> ExitCode {
         Command::Log(args) => log::run(args, &mut session).map(|()| ExitCode::SUCCESS),
         Command::Topology(args) => topology::run(args, &mut session).map(|()| ExitCode::SUCCESS),
         Command::Probe(args) => probe::run(args, &mut session).map(|()| ExitCode::SUCCESS),
+        Command::Collectives(args) => collectives::run(args, &mut session),
         Command::Explain(args) => explain::run(args).map(|()| ExitCode::SUCCESS),
     };
     let mut told = std::mem::take(&mut session.warnings);

@@ -1,4 +1,4 @@
-//! A sign of life on stderr while something takes long.
+//! Signs of life on stderr while something takes long.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -32,6 +32,35 @@ impl Progress {
             spinner.finish_and_clear();
         });
         Progress { running: Some((done, thread)) }
+    }
+}
+
+/// How much of a number of things is done, on terminals only.
+pub(super) struct Bar {
+    bar: ProgressBar,
+}
+
+impl Bar {
+    pub(super) fn start(what: &'static str, count: usize) -> Bar {
+        if !std::io::stderr().is_terminal() {
+            return Bar { bar: ProgressBar::hidden() };
+        }
+        let bar = ProgressBar::new(count as u64).with_message(what);
+        if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {pos} of {len}, {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Bar { bar }
+    }
+
+    pub(super) fn advance(&self) {
+        self.bar.inc(1);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }
 

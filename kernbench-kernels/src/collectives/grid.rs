@@ -11,7 +11,7 @@ use kernbench_macros::{device, kernel};
 pub const MESH_ALLREDUCE: Algorithm = Algorithm {
     name: "mesh_allreduce",
     operation: Operation::AllReduce,
-    topologies: &[RankTopology::Mesh2dNoWrap, RankTopology::Torus2d, RankTopology::Ring1d],
+    topologies: &[RankTopology::Mesh2dNoWrap, RankTopology::Torus2d],
     every_cube: false,
     launch: launch_by_type!(mesh_allreduce),
 };

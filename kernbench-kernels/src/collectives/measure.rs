@@ -146,12 +146,13 @@ impl Case {
     #[must_use]
     pub fn is_correct<T: Element>(&self, ctx: &Context, moved: &Moved<T>) -> bool {
         let c = Collective { operation: self.algorithm.operation, reduce: self.reduce, root: 0 };
-        // The tiles of cubes are reduced like those of ranks.
-        let cubes = if self.algorithm.every_cube { ctx.topology().machine().cubes() as usize } else { 1 };
-        c.wrong(&tiles(&moved.from, cubes), &tiles(&moved.to, cubes)).is_none()
+        c.wrong(&self.tiles(ctx, &moved.from), &self.tiles(ctx, &moved.to)).is_none()
     }
-}
 
-fn tiles<T>(ranks: &[Vec<T>], cubes: usize) -> Vec<&[T]> {
-    ranks.iter().flat_map(|x| x.chunks((x.len() / cubes).max(1))).collect()
+    /// The tensors of all ranks, of an algorithm that runs on every cube those of all cubes, which are reduced like those
+    /// of ranks.
+    pub(super) fn tiles<'a, T>(&self, ctx: &Context, ranks: &'a [Vec<T>]) -> Vec<&'a [T]> {
+        let cubes = if self.algorithm.every_cube { ctx.topology().machine().cubes() as usize } else { 1 };
+        ranks.iter().flat_map(|x| x.chunks((x.len() / cubes).max(1))).collect()
+    }
 }
