@@ -112,4 +112,5 @@ pub(super) const PAGES: &[(&str, &str)] = pages![
     "KB0656"
     "KB0657"
     "KB0658"
+    "KB0659"
 ];
