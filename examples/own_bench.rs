@@ -47,7 +47,7 @@ fn run(ctx: &Context, p: &Params, inputs: &[HostArray], options: &LaunchOptions)
     let mut y = ctx.empty::<f32>([1, N], place, "y")?;
     let launched = ctx.launch_with("double", scale { x: x.input(), y: y.output(), times }, options)?;
     if !launched.computed {
-        return Ok(Outcome { launched, outputs: vec![], check: None });
+        return Ok(Outcome { launches: vec![launched], outputs: vec![], check: None });
     }
     let got: Vec<f32> = ctx.read(&y)?.iter().copied().collect();
     let values = inputs[0].floats();
@@ -55,5 +55,5 @@ fn run(ctx: &Context, p: &Params, inputs: &[HostArray], options: &LaunchOptions)
     let low: Vec<f32> = values.iter().map(|x| 2.0 * x).collect();
     let check = Some(tolerance::check::<f32>(&got, &want, &low));
     let y = HostArray::new("y", &[1, N], &got);
-    Ok(Outcome { launched, outputs: vec![y], check })
+    Ok(Outcome { launches: vec![launched], outputs: vec![y], check })
 }

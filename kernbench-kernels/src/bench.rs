@@ -76,8 +76,8 @@ impl HostArray {
 /// What a bench has done.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The launch.
-    pub launched: Launched,
+    /// The launches, in order of submission; one at least.
+    pub launches: Vec<Launched>,
     /// What it computed; empty without data.
     pub outputs: Vec<HostArray>,
     /// How that compares with the oracle; `None` without data.
@@ -90,4 +90,5 @@ pub const BENCHES: &[Bench] = &[
     crate::attention::PREFILL_SHORT,
     crate::gemm::GEMM,
     crate::collectives::ALL_REDUCE,
+    crate::mlp::MLP,
 ];

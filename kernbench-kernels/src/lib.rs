@@ -7,6 +7,8 @@ pub mod bench;
 pub mod collectives;
 /// Matrix products with an epilogue.
 pub mod gemm;
+/// Linear layers shared by ranks.
+pub mod mlp;
 /// Reference results in f64, independent of the kernels' structure.
 pub mod oracle;
 /// Seeded inputs.

@@ -88,7 +88,7 @@ pub(super) fn run(args: &Args, session: &mut Session<'_>) -> Result<(), Failure>
     let progress = Progress::start(format!("running {}", bench.name));
     let outcome = (bench.run)(&ctx, &params, &inputs, &options)?;
     drop(progress);
-    session.warnings.extend(outcome.launched.warnings);
+    session.warnings.extend(outcome.launches.into_iter().flat_map(|l| l.warnings));
     let log = ctx.op_log();
     let records: Vec<Record<'_>> = if args.timed { log.timed() } else { log.records().collect() };
     let mut records: Vec<&Record<'_>> = records.iter().filter(|r| filter.takes(r)).collect();

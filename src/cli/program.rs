@@ -28,11 +28,17 @@ pub(super) fn run(args: &Args, session: &mut Session<'_>) -> Result<(), Failure>
     let inputs = (bench.inputs)(&ctx, &params, Fill::Nothing)?;
     let options = LaunchOptions { dry_run: true, ..args.bench.options() };
     let outcome = (bench.run)(&ctx, &params, &inputs, &options)?;
-    session.warnings.extend(outcome.launched.warnings);
+    session.warnings.extend(outcome.launches.iter().flat_map(|l| l.warnings.iter().cloned()));
     let topology = ctx.topology();
     let name = |pe| {
         let at = topology.machine().at(pe);
         [at.sip, at.cube, at.pe]
     };
-    out::results(|w| write!(w, "{}", outcome.launched.program.listing(&name)))
+    out::results(|w| {
+        for (i, launched) in outcome.launches.iter().enumerate() {
+            let between = if i > 0 { "\n" } else { "" };
+            write!(w, "{between}{}", launched.program.listing(&name))?;
+        }
+        Ok(())
+    })
 }

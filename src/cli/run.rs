@@ -80,7 +80,7 @@ pub(super) fn run(args: &Args, session: &mut Session<'_>) -> Result<ExitCode, Fa
     let outcome = (bench.run)(&ctx, &params, &arrays, &options)?;
     drop(progress);
     let wall = start.elapsed();
-    session.warnings.extend(outcome.launched.warnings.iter().cloned());
+    session.warnings.extend(outcome.launches.iter().flat_map(|l| l.warnings.iter().cloned()));
     if let Some(path) = &args.output {
         inputs::write(path, &outcome.outputs)?;
     }
@@ -95,7 +95,7 @@ pub(super) fn run(args: &Args, session: &mut Session<'_>) -> Result<ExitCode, Fa
         },
         odd: if args.no_data { None } else { Some(inputs::odd(&arrays)) },
         outcome: &outcome,
-        report: Report::of(&ctx.op_log(), outcome.launched.index),
+        report: Report::of_all(&ctx.op_log(), &outcome.launches.iter().map(|l| l.index).collect::<Vec<_>>()),
         machine: topology.machine(),
         deploy_ps: ctx.deploy_ps(),
         wall,

@@ -6,6 +6,7 @@ mod collectives;
 mod diagnostics;
 mod host;
 mod language;
+mod mlp;
 mod pages;
 mod probe;
 mod seeds;

@@ -1,4 +1,4 @@
-//! Why a launch took as long as it did: totals, rates against peaks, and where the time went.
+//! Why one or more launches took as long as they did: totals, rates against peaks, and where the time went.
 //!
 //! Everything is an integer: picoseconds, bytes, operations, and units per microsecond for rates.
 
@@ -9,7 +9,7 @@ mod tests;
 pub use path::{Row, Segment, What, critical_path};
 
 use crate::engine::Fidelity;
-use crate::ir::Engine;
+use crate::ir::{Engine, PeId};
 use crate::log::{LaunchLog, OpLog};
 use crate::topology::{IssueMode, Machine};
 use crate::ty::Dir;
@@ -17,20 +17,33 @@ use crate::units::Ps;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The report of one launch.
+/// A launch of a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct LaunchTime {
     /// The launch's name.
     pub name: String,
     /// The kernel's name.
     pub kernel: &'static str,
+    /// PEs that took part.
+    pub pes: u64,
+    /// Its stamp, since the first one.
+    pub start_ps: Ps,
+    /// From its stamp to its end.
+    pub makespan_ps: Ps,
+}
+
+/// The report of some launches that follow or overlap each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The launches, in order of submission.
+    pub launches: Vec<LaunchTime>,
     /// How exactly bytes were moved.
     pub fidelity: Fidelity,
     /// `dataflow` or `blocking`.
     pub issue: &'static str,
-    /// PEs that took part.
-    pub pes: u64,
-    /// From the launch stamp to the end.
+    /// PEs that took part, in order.
+    pub pes: Vec<PeId>,
+    /// From the first stamp to the last end.
     pub makespan_ps: Ps,
     /// Ops by name.
     pub ops: BTreeMap<&'static str, u64>,
@@ -116,11 +129,19 @@ impl Report {
     /// The report of one launch of a log.
     #[must_use]
     pub fn of(log: &OpLog, launch: usize) -> Report {
-        let LaunchLog { program, timing, issue, fidelity, .. } = &log.launches[launch];
+        Report::of_all(log, &[launch])
+    }
+
+    /// The report of some launches of a log, one at least: sums over all of them, rates over the time from the first stamp
+    /// to the last end. Issue and fidelity are those of the first.
+    #[must_use]
+    pub fn of_all(log: &OpLog, launches: &[usize]) -> Report {
+        let logs: Vec<&LaunchLog> = launches.iter().map(|&launch| &log.launches[launch]).collect();
+        let LaunchLog { issue, fidelity, .. } = logs[0];
         let machine = &*log.machine;
         let (mut ops, mut messages) = (BTreeMap::new(), BTreeMap::new());
         let (mut bytes, mut waits, mut flop, mut peak) = (Bytes::default(), Waits::default(), 0, None);
-        for record in log.launch(launch) {
+        for record in launches.iter().flat_map(|&launch| log.launch(launch)) {
             *ops.entry(record.name()).or_default() += 1;
             let [read, written] = record.hbm_bytes();
             bytes.hbm_read += read;
@@ -136,34 +157,46 @@ impl Report {
             waits.contention_ps += t.contention_ps;
             waits.engine_ps += t.start_ps - t.ready_ps;
         }
-        let (pes, makespan_ps) = (program.pes.len() as u64, timing.makespan_ps());
-        for pe in &timing.pes {
+        let start_ps = logs.iter().map(|l| l.timing.start_ps).min().unwrap_or(0);
+        let makespan_ps = logs.iter().map(|l| l.timing.end_ps - start_ps).max().unwrap_or(0);
+        let mut pes: Vec<PeId> = logs.iter().flat_map(|l| l.program.pes.iter().map(|pe| pe.pe)).collect();
+        pes.sort_unstable();
+        pes.dedup();
+        let times = || logs.iter().flat_map(|l| &l.timing.pes);
+        for pe in times() {
             waits.credit_ps += pe.credit_wait_ps;
             waits.message_ps += pe.message_wait_ps;
         }
+        let count = pes.len() as u64;
         let engines = Engine::ALL.map(|engine| {
-            let busy_ps = timing.pes.iter().map(|pe| pe.busy_ps[engine as usize]).sum();
-            let whole = u128::from(makespan_ps) * u128::from(pes);
+            let busy_ps = times().map(|pe| pe.busy_ps[engine as usize]).sum();
+            let whole = u128::from(makespan_ps) * u128::from(count);
             let share_ppm = (u128::from(busy_ps) * 1_000_000 / whole.max(1)) as u64;
             EngineUse { engine: engine.name(), busy_ps, share_ppm }
         });
         let peak = peak.unwrap_or(machine.gemm.half.per_us);
+        let launch = |l: &&LaunchLog| LaunchTime {
+            name: l.program.name.clone(),
+            kernel: l.program.kernel,
+            pes: l.program.pes.len() as u64,
+            start_ps: l.timing.start_ps - start_ps,
+            makespan_ps: l.timing.makespan_ps(),
+        };
         Report {
-            name: program.name.clone(),
-            kernel: program.kernel,
+            launches: logs.iter().map(launch).collect(),
             fidelity: *fidelity,
             issue: if *issue == IssueMode::Dataflow { "dataflow" } else { "blocking" },
             pes,
             makespan_ps,
             ops,
             messages,
-            hbm: Achieved::new(bytes.hbm_read + bytes.hbm_write, makespan_ps, pes * slice_per_us(machine)),
+            hbm: Achieved::new(bytes.hbm_read + bytes.hbm_write, makespan_ps, count * slice_per_us(machine)),
             bytes,
             flop,
-            gemm: Achieved::new(flop, makespan_ps, pes * peak),
+            gemm: Achieved::new(flop, makespan_ps, count * peak),
             engines: engines.to_vec(),
             waits,
-            time: path::rows(program, &critical_path(machine, program, timing, *issue)),
+            time: path::rows(machine, &logs),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::engine::{Cause, OpRef, OpTiming, Timing, intrinsic};
 use crate::ir::{OpId, OpKind, Program};
+use crate::log::LaunchLog;
 use crate::topology::{IssueMode, Machine};
 use crate::units::Ps;
 use serde::Serialize;
@@ -11,6 +12,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
+    /// Between launches: the completion of one to the host, and the next to its PEs.
+    Host,
     /// The start of the kernel on its PE.
     Launch,
     /// The issuing processor.
@@ -172,22 +175,43 @@ impl Walk {
     }
 }
 
-/// Sums a path by kind and source line, largest first, then in order of source.
-pub(super) fn rows(program: &Program, path: &[Segment]) -> Vec<Row> {
-    let whole: Ps = path.iter().map(|s| s.end_ps - s.start_ps).sum();
+/// The launches that decide when the last one ends, last first: before each the one that ended last before it began.
+fn chain<'a>(launches: &[&'a LaunchLog]) -> Vec<&'a LaunchLog> {
+    let last = |until: Ps| {
+        let ended = launches.iter().filter(|l| l.timing.end_ps <= until && l.timing.start_ps < until);
+        // Of launches that end together the first.
+        ended.rev().max_by_key(|l| l.timing.end_ps).copied()
+    };
+    std::iter::successors(last(Ps::MAX), |l| last(l.timing.start_ps)).collect()
+}
+
+/// Sums the critical paths of the launches that decide when the last one ends, by kind and source line, largest first,
+/// then in order of source. Together they are the time from the first stamp to the last end.
+pub(super) fn rows(machine: &Machine, launches: &[&LaunchLog]) -> Vec<Row> {
     let mut sums: BTreeMap<_, (Ps, u64)> = BTreeMap::new();
-    for segment in path {
-        let place = segment.op.map_or(("", 0, "", "", ""), |at| {
-            let pe = &program.pes[at.pe as usize];
-            let op = &pe.ops[at.op.at()];
-            let source = program.sites.get(op.site).source;
-            let names = (pe.op_name(&op.kind), intrinsic(&op.kind), program.binding(op.site));
-            (source.file, source.line, names.0, names.1, names.2)
-        });
-        let sum = sums.entry((place, segment.what)).or_default();
-        sum.0 += segment.end_ps - segment.start_ps;
-        sum.1 += 1;
+    let chain = chain(launches);
+    let first = launches.iter().map(|l| l.timing.start_ps).min().unwrap_or(0);
+    for (i, LaunchLog { program, timing, issue, .. }) in chain.iter().enumerate() {
+        for segment in critical_path(machine, program, timing, *issue) {
+            let place = segment.op.map_or(("", 0, "", "", ""), |at| {
+                let pe = &program.pes[at.pe as usize];
+                let op = &pe.ops[at.op.at()];
+                let source = program.sites.get(op.site).source;
+                let names = (pe.op_name(&op.kind), intrinsic(&op.kind), program.binding(op.site));
+                (source.file, source.line, names.0, names.1, names.2)
+            });
+            let sum = sums.entry((place, segment.what)).or_default();
+            sum.0 += segment.end_ps - segment.start_ps;
+            sum.1 += 1;
+        }
+        let before = chain.get(i + 1).map_or(first, |before| before.timing.end_ps);
+        if before < timing.start_ps {
+            let sum = sums.entry((("", 0, "", "", ""), What::Host)).or_default();
+            sum.0 += timing.start_ps - before;
+            sum.1 += 1;
+        }
     }
+    let whole: Ps = sums.values().map(|(ps, _)| ps).sum();
     let row = |(((file, line, name, intrinsic, binding), what), (ps, count))| Row {
         ps,
         share_ppm: (u128::from(ps) * 1_000_000 / u128::from(whole.max(1))) as u64,

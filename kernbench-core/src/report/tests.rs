@@ -131,7 +131,7 @@ fn nothing_has_no_path() {
     let line = Line::new(1, 2);
     let log = log(&line, Build::new(2).finish(), &options(&line));
     let report = Report::of(&log, 0);
-    assert_eq!((report.makespan_ps, report.time.len(), report.pes), (0, 0, 2));
+    assert_eq!((report.makespan_ps, report.time.len(), report.pes.len()), (0, 0, 2));
 }
 
 #[test]
@@ -148,4 +148,26 @@ fn a_send_waits_for_the_send_before_it_or_for_a_slot() {
     let peers = [1, 2, 3].map(|op| log.launches[0].timing.op(OpRef { pe: 0, op: OpId(op) }).peer);
     let at = |pe, op| Some(OpRef { pe, op: OpId(op) });
     assert_eq!(peers, [None, at(0, 1), at(1, 0)]);
+}
+
+/// Launches that follow each other and overlap: the parts sum to the time from the first stamp to the last end.
+#[test]
+fn the_parts_of_several_launches_sum_to_their_time() {
+    for seed in 0..20 {
+        let line = Line::new(2, 3);
+        let mut all = OpLog::new(Arc::new(line.machine.clone()));
+        for (i, start_ps) in [500, 900, 400_000, 100_000 * seed].into_iter().enumerate() {
+            let options = Options { start_ps, ..options(&line) };
+            all.launches.extend(log(&line, random(seed + i as u64, 6), &options).launches);
+        }
+        let report = Report::of_all(&all, &[0, 1, 2, 3]);
+        let spans = all.launches.iter().map(|l| (l.timing.start_ps, l.timing.end_ps));
+        let first = spans.clone().map(|s| s.0).min().unwrap();
+        let last = spans.clone().map(|s| s.1).max().unwrap();
+        assert_eq!(report.makespan_ps, last - first);
+        assert_eq!(report.time.iter().map(|r| r.ps).sum::<Ps>(), report.makespan_ps);
+        assert_eq!(report.launches.len(), 4);
+        let ops: u64 = (0..4).map(|i| Report::of(&all, i).ops.values().sum::<u64>()).sum();
+        assert_eq!(report.ops.values().sum::<u64>(), ops);
+    }
 }

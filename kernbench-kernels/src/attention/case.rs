@@ -208,10 +208,10 @@ fn run_in<T: Float>(
         }
     })?;
     if !launched.computed {
-        return Ok(Outcome { launched, outputs: vec![], check: None });
+        return Ok(Outcome { launches: vec![launched], outputs: vec![], check: None });
     }
     let out: Vec<T> = ctx.read(&to)?.into_iter().collect();
     let output = HostArray::new("o", &q.shape, &out);
     let check = Some(tolerance::check::<T>(&output.floats(), &reference, &low));
-    Ok(Outcome { launched, outputs: vec![output], check })
+    Ok(Outcome { launches: vec![launched], outputs: vec![output], check })
 }

@@ -105,7 +105,7 @@ fn run_in<T: Element>(
     let from = values.chunks(x.shape[1].max(1)).map(<[T]>::to_vec).collect();
     let moved = case.run(ctx, from)?;
     if !moved.launched.computed {
-        return Ok(Outcome { launched: moved.launched, outputs: vec![], check: None });
+        return Ok(Outcome { launches: vec![moved.launched], outputs: vec![], check: None });
     }
     let correct = case.is_correct(ctx, &moved);
     let given: Vec<&[T]> = case.tiles(ctx, &moved.from);
@@ -121,5 +121,5 @@ fn run_in<T: Element>(
         }
     }
     let output = HostArray::new("y", &[moved.to.len(), x.shape[1]], &moved.to.concat());
-    Ok(Outcome { launched: moved.launched, outputs: vec![output], check: Some(check) })
+    Ok(Outcome { launches: vec![moved.launched], outputs: vec![output], check: Some(check) })
 }

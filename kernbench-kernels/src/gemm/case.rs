@@ -90,7 +90,7 @@ fn run_in<T: Float>(
         ctx.launch_with("gemm", gemm_simple { x: a, w: b, e: c, y: ty.output(), epilogue }, options)?
     };
     if !launched.computed {
-        return Ok(Outcome { launched, outputs: vec![], check: None });
+        return Ok(Outcome { launches: vec![launched], outputs: vec![], check: None });
     }
     let out: Vec<T> = ctx.read(&ty)?.into_iter().collect();
     let output = HostArray::new("y", &[m, n], &out);
@@ -107,7 +107,7 @@ fn run_in<T: Float>(
         .map(|(at, y)| round(finish(epilogue, f64::from(y), f64::from(e(at)))))
         .collect();
     let check = Some(tolerance::check::<T>(&output.floats(), &reference, &low));
-    Ok(Outcome { launched, outputs: vec![output], check })
+    Ok(Outcome { launches: vec![launched], outputs: vec![output], check })
 }
 
 /// The epilogue of one element.

@@ -5,7 +5,7 @@ use crate::cli::inputs::{Odd, index};
 use crate::cli::out::table;
 use crate::cli::text::{bandwidth, bytes, error, flops, plural, share, time, value};
 use kernbench_core::ir::pe_names;
-use kernbench_core::report::{Row, What};
+use kernbench_core::report::{LaunchTime, Row, What};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -14,7 +14,8 @@ const ROWS: usize = 10;
 
 /// Everything a run says, the answer first.
 pub(in crate::cli) fn human(run: &Run<'_>, colour: bool) -> String {
-    let (report, launched) = (&run.report, &run.outcome.launched);
+    let report = &run.report;
+    let overhead_ps = run.outcome.launches.first().map_or(0, |l| l.overhead_ps);
     let mut text = String::new();
     let params = run.bench.params.iter().map(|p| format!("{}={}", p.key, run.params.text(p.key)));
     let params: Vec<String> = params.collect();
@@ -29,16 +30,17 @@ pub(in crate::cli) fn human(run: &Run<'_>, colour: bool) -> String {
     for (i, odd) in run.odd.iter().flatten().enumerate() {
         line(if i == 0 { "inputs" } else { "" }, odd_text(odd));
     }
-    let (launch, deploy) = (time(launched.overhead_ps), time(run.deploy_ps));
-    line("latency", format!("{} simulated", time(launched.simulated_ps)));
+    let (launch, deploy) = (time(overhead_ps), time(run.deploy_ps));
+    let of = if report.launches.len() > 1 { ", from the first launch to the end of the last" } else { "" };
+    line("latency", format!("{} simulated{of}", time(report.makespan_ps)));
     line("", format!("before it: {deploy} to deploy the tensors, {launch} to launch"));
     let machine = run.machine;
     let position = |pe| {
         let at = machine.at(pe);
         [at.sip, at.cube, at.pe]
     };
-    let used = pe_names(launched.program.pes.iter().map(|p| position(p.pe)));
-    line("machine", format!("{} of {} PEs: {used}", report.pes, machine.pe_count()));
+    let used = pe_names(report.pes.iter().map(|pe| position(*pe)));
+    line("machine", format!("{} of {} PEs: {used}", report.pes.len(), machine.pe_count()));
     line("", format!("{} issue, {} fidelity", report.issue, report.fidelity.name()));
     line("ops", counts(&report.ops));
     if !report.messages.is_empty() {
@@ -67,9 +69,21 @@ pub(in crate::cli) fn human(run: &Run<'_>, colour: bool) -> String {
         line("IPCQ", format!("{} sent from PE to PE", bytes(b.ipcq)));
     }
     text.push('\n');
+    if report.launches.len() > 1 {
+        text += &launches(&report.launches);
+        text.push('\n');
+    }
     text += &where_it_went(&report.time);
     let _ = writeln!(text, "\nwall time  {:.2} s", run.wall.as_secs_f64());
     text
+}
+
+fn launches(launches: &[LaunchTime]) -> String {
+    let row = |l: &LaunchTime| {
+        vec![time(l.start_ps), time(l.makespan_ps), plural(l.pes, "PE"), l.name.clone(), l.kernel.to_owned()]
+    };
+    let rows: Vec<_> = launches.iter().map(row).collect();
+    table(&["starts at", "takes", "on", "launch", "kernel"], &rows, &[0, 1, 2])
 }
 
 fn result(run: &Run<'_>, colour: bool) -> Vec<String> {
@@ -132,6 +146,7 @@ fn what(r: &Row) -> String {
         (binding, op) => format!("{binding} = {op}"),
     };
     match r.what {
+        What::Host => "between launches: back to the host and out again".to_owned(),
         What::Launch => "start of the kernel".to_owned(),
         What::Issue => "issue by pe_cpu".to_owned(),
         What::Work => op,

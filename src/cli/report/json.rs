@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::cli::inputs::{Odd, index};
-use kernbench_core::report::{Bytes, EngineUse, Row};
+use kernbench_core::report::{Bytes, EngineUse, LaunchTime, Row};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -69,6 +69,7 @@ struct Object<'a> {
     fidelity: &'static str,
     issue: &'static str,
     time: &'a [Row],
+    launches: &'a [LaunchTime],
     wall_s: f64,
 }
 
@@ -86,8 +87,8 @@ pub(in crate::cli) fn json(run: &Run<'_>) -> String {
         got: check.map(|c| number(c.got)),
         want: check.map(|c| number(c.want)),
         nan_inputs: &run.odd,
-        simulated_ps: run.outcome.launched.simulated_ps,
-        launch_overhead_ps: run.outcome.launched.overhead_ps,
+        simulated_ps: report.makespan_ps,
+        launch_overhead_ps: run.outcome.launches.first().map_or(0, |l| l.overhead_ps),
         deploy_ps: run.deploy_ps,
         op_counts: &report.ops,
         ipcq_by_direction: &report.messages,
@@ -101,11 +102,12 @@ pub(in crate::cli) fn json(run: &Run<'_>) -> String {
             cube_mesh: machine.cube_mesh,
             pe_grid: machine.pe_grid,
             pes: machine.pe_count(),
-            pes_used: report.pes,
+            pes_used: report.pes.len() as u64,
         },
         fidelity: report.fidelity.name(),
         issue: report.issue,
         time: &report.time,
+        launches: &report.launches,
         wall_s: run.wall.as_secs_f64(),
     };
     // Maps have text keys and every number is finite, so this cannot fail.
