@@ -5,6 +5,7 @@ mod cli;
 mod collectives;
 mod diagnostics;
 mod host;
+mod ipcq;
 mod language;
 mod mlp;
 mod pages;
