@@ -1,5 +1,6 @@
 //! The collective algorithms: their results against an oracle, their times against formulas.
 
+mod command;
 mod costs;
 mod data;
 mod lrab;
