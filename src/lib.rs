@@ -24,4 +24,8 @@ pub mod prelude {
 
 #[cfg(doctest)]
 #[doc = include_str!("../docs/writing-kernels.md")]
-struct Guide;
+struct Kernels;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/host-programs.md")]
+struct HostPrograms;
