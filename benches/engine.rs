@@ -3,13 +3,13 @@
 //! Names say the unit of the throughput. Traffic is by fidelity `flit` on the default machine.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use kernbench::ccl::Ccl;
 use kernbench::engine::{Fidelity, Flow, Issuer, traffic};
-use kernbench::host::{Context, LaunchOptions};
 use kernbench::ir::{PeId, Transfer};
 use kernbench::kernels::attention::{Gqa, gqa_decode_short};
-use kernbench::placement::Placement;
+use kernbench::kernels::collectives::{ALGORITHMS, Case, LRAB_HIERARCHICAL_ALLREDUCE};
 use kernbench::prelude::*;
-use kernbench::topology::Topology;
+use kernbench::topology::{RankTopology, SipTopology};
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -105,68 +105,25 @@ fn decode(c: &mut Criterion) {
     group.finish();
 }
 
-/// The sum of a tile of every cube of `sips` SIPs, left in each: along the rows, along the first column,
-/// around the ring of SIPs, and back.
-#[kernel]
-fn all_reduce(x0: In<f32>, x1: In<f32>, x2: In<f32>, x3: In<f32>, x4: In<f32>, x5: In<f32>, sips: usize) {
-    let (row, column) = (tl::cube() / 4, tl::cube() % 4);
-    let sum = tl::load([x0, x1, x2, x3, x4, x5][tl::sip()]);
-    let shape = sum.shape();
-    if column < 3 {
-        let other = tl::recv(Dir::E, shape);
-        tl::copy_to(sum, sum + other);
-    }
-    if column > 0 {
-        tl::send(Dir::W, sum);
-    } else {
-        if row < 3 {
-            let other = tl::recv(Dir::S, shape);
-            tl::copy_to(sum, sum + other);
-        }
-        if row > 0 {
-            tl::send(Dir::N, sum);
-        } else {
-            let mut passed = tl::eval(sum);
-            for _ in 1..sips {
-                tl::send(Dir::GlobalE, passed);
-                passed = tl::recv(Dir::GlobalW, shape);
-                tl::copy_to(sum, sum + passed);
-            }
-        }
-        if row > 0 {
-            tl::copy_to(sum, tl::recv::<f32>(Dir::N, shape));
-        }
-        if row < 3 {
-            tl::send(Dir::S, sum);
-        }
-    }
-    if column > 0 {
-        tl::copy_to(sum, tl::recv::<f32>(Dir::W, shape));
-    }
-    if column < 3 {
-        tl::send(Dir::E, sum);
-    }
-}
-
-/// An all-reduce of 4 KiB a cube on 96 cubes.
+/// The hierarchical all-reduce of 4 KiB a cube on 96 cubes: a torus of 2 x 3 SIPs.
 fn collective(c: &mut Criterion) {
-    let yaml = Topology::DEFAULT_YAML.replace("count: 2   ", "count: 6   ");
-    let topology = Topology::from_yaml("six.yaml", &yaml).unwrap();
+    let topology =
+        Topology::from_yaml_with_sips("six.yaml", Topology::DEFAULT_YAML, [2, 3], SipTopology::Torus2d)
+            .unwrap();
     assert_eq!(topology.machine().sips * topology.machine().cubes(), 96);
-    let ctx = Context::new(topology).data(false);
-    let tensors: Vec<_> = (0..6)
-        .map(|sip| {
-            ctx.set_device(sip).unwrap();
-            ctx.zeros::<f32>([8, 128], Placement::replicated().on(16, 1), "x").unwrap()
-        })
-        .collect();
-    let [x0, x1, x2, x3, x4, x5] = std::array::from_fn(|i| tensors[i].input());
-    let kernel = all_reduce { x0, x1, x2, x3, x4, x5, sips: 6 };
-    let launch = || ctx.launch_with("all-reduce", kernel.clone(), &LaunchOptions::default()).unwrap();
-    println!("an all-reduce of 4 KiB on 96 cubes takes {} ps", launch().simulated_ps);
+    let mut ccl = Ccl::default_config();
+    ccl.defaults.algorithm = "lrab_hierarchical_allreduce".to_owned();
+    let entry = ccl.algorithms.iter_mut().find(|a| a.name == ccl.defaults.algorithm).unwrap();
+    entry.topology = RankTopology::Torus2d;
+    let ctx = Context::with_ccl(topology, ccl).data(false);
+    ctx.init_process_group(Backend::Ahbm(&[ALGORITHMS])).unwrap();
+    let (ty, reduce) = (ElementType::F32, ReduceOp::Sum);
+    let case = Case { algorithm: LRAB_HIERARCHICAL_ALLREDUCE, ty, bytes: 4096, reduce };
+    let launch = || case.measure(&ctx, false, 0).unwrap().launched.simulated_ps;
+    println!("an all-reduce of 4 KiB on 96 cubes takes {} ps", launch());
     let mut group = c.benchmark_group("all-reduce, cubes");
     group.throughput(Throughput::Elements(96)).sample_size(20);
-    group.bench_function("4 KiB on 96 cubes", |b| b.iter(|| launch().simulated_ps));
+    group.bench_function("4 KiB on 96 cubes", |b| b.iter(launch));
     group.finish();
 }
 

@@ -81,8 +81,8 @@ impl Collective {
                     bound = 0.0;
                 }
                 let value = value.exact();
-                // NaN is never within a bound.
-                if !((value - want).abs() <= bound) {
+                let error = (value - want).abs();
+                if error.is_nan() || error > bound {
                     return Some(Wrong { rank, at, got: value, want, bound });
                 }
             }
