@@ -68,6 +68,22 @@ impl State {
             .into())
     }
 
+    /// Refuses a worker that is used when it is not its turn.
+    pub(super) fn is_turn_of(&self, rank: usize, place: &Place) -> Result<(), Failure> {
+        let (text, help) = match &self.crew {
+            Some(crew) if crew.current == rank => return Ok(()),
+            Some(crew) => (
+                format!("the worker of rank {rank} is used by rank {}", crew.current),
+                "use the worker that `spawn` gives to each rank",
+            ),
+            None => (
+                format!("the worker of rank {rank} is used after its `spawn` has returned"),
+                "do it inside `spawn`, or use the context",
+            ),
+        };
+        Err(Diagnostic::error("KB0650", text).at(place.clone(), "called here").help(help).into())
+    }
+
     pub(super) fn begin_turn(&mut self, rank: usize) {
         let Some(crew) = &mut self.crew else { return };
         crew.current = rank;

@@ -173,6 +173,14 @@ impl State {
 
     /// The launches under way that a new one follows.
     fn predecessors(&self, new: &Flight, after: Option<&[LaunchId]>) -> Result<Vec<LaunchId>, Failure> {
+        if after.is_some_and(|after| after.iter().any(|id| id.context != self.number)) {
+            let text =
+                format!("the `after` of launch `{}` names a launch of another context", new.program.name);
+            return Err(Diagnostic::error("KB0648", text)
+                .at(new.place.clone(), "launched here")
+                .help("name launches of the context that launches")
+                .into());
+        }
         let list = &self.flights.list;
         if list.is_empty() {
             return Ok(vec![]);
@@ -309,8 +317,8 @@ impl Flights {
     }
 
     /// A number for a new launch.
-    pub(super) fn number(&mut self) -> LaunchId {
+    pub(super) fn number(&mut self) -> u32 {
         self.fates.push(Fate::UnderWay);
-        LaunchId(self.fates.len() as u32 - 1)
+        self.fates.len() as u32 - 1
     }
 }

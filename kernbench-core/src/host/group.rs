@@ -483,6 +483,12 @@ impl State {
             );
         }
         let Some([from, to]) = entered.views else { return Ok(()) };
+        if [from, to].iter().any(|raw| raw.context != self.number) {
+            return wrong(
+                format!("a tensor of another context is given to `{}`", wanted.operation.name()),
+                "use tensors that the worker has made".to_owned(),
+            );
+        }
         let name = |raw: &Raw| self.info(raw.tensor).map_or("?", |info| &info.name).to_owned();
         let count = |raw: &Raw| u64::from(raw.shape[0]) * u64::from(raw.shape[1]);
         let p = world as u64;
@@ -491,6 +497,14 @@ impl State {
             Operation::ReduceScatter => (p, 1),
             _ => (1, 1),
         };
+        // In place, one of the two is a part of the other.
+        let whole = if parts_from > 1 { &from } else { &to };
+        if from.tensor == to.tensor && parts_from * parts_to > 1 && !count(whole).is_multiple_of(p) {
+            return wrong(
+                format!("`{}` has {} elements, which {world} ranks cannot share", name(whole), count(whole)),
+                format!("use a multiple of {world} elements"),
+            );
+        }
         if count(&from) * parts_to != count(&to) * parts_from {
             return wrong(
                 format!(
@@ -627,7 +641,7 @@ impl Worker {
         let wanted = Wanted { operation, reduce, root, ty, elements };
         let entered = Entered { wanted, views, place: place.clone() };
         let mut s = self.ctx.shared.borrow_mut();
-        let fits = s.check_views(self.rank, &entered);
+        let fits = s.is_turn_of(self.rank, &place).and_then(|()| s.check_views(self.rank, &entered));
         let number = fits.and_then(|()| s.enter(self.rank, entered));
         Collective {
             shared: self.ctx.shared.clone(),

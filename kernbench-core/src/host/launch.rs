@@ -46,11 +46,14 @@ pub struct LaunchOptions {
 
 /// A launch of a context, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LaunchId(pub(super) u32);
+pub struct LaunchId {
+    pub(super) context: u32,
+    pub(super) number: u32,
+}
 
 impl LaunchId {
     pub(super) const fn at(self) -> usize {
-        self.0 as usize
+        self.number as usize
     }
 }
 
@@ -274,7 +277,7 @@ impl State {
 
     fn enlist_program(&mut self, program: &Arc<Program>, order: &Order) -> Result<LaunchId, Failure> {
         let options = order.options;
-        let id = self.flights.number();
+        let id = LaunchId { context: self.number, number: self.flights.number() };
         let slots = self.slots(order.queues.kind);
         let flight = Flight {
             id,

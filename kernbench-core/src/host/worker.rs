@@ -123,6 +123,7 @@ impl Worker {
     ) -> Result<Handle, Failure> {
         let place = here();
         let mut s = self.ctx.shared.borrow_mut();
+        s.is_turn_of(self.rank, &place)?;
         let order = s.order(options, place.clone());
         let submission = s.submit(name, &kernel, &order)?;
         if let (Some(id), Some(hand)) = (submission.id, s.hand()) {

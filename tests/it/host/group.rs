@@ -231,6 +231,33 @@ fn tensors_that_do_not_fit() {
     ");
 }
 
+/// In place, a tensor has to have a part for every rank; and tensors are those of the context.
+#[test]
+fn tensors_that_ranks_cannot_share() {
+    let told = |n: usize, scatter: bool| {
+        let result = group(2).spawn(2, async |_, ctx: Worker| {
+            let mut t = ctx.zeros::<f32>([1, n], ONE, "t")?;
+            match scatter {
+                true => ctx.reduce_scatter_in_place(&mut t, ReduceOp::Sum).await,
+                false => ctx.all_gather_in_place(&mut t).await,
+            }
+        });
+        told(result).lines().next().unwrap().to_owned()
+    };
+    assert_eq!(told(5, false), "error[KB0654]: rank 0: `t` has 5 elements, which 2 ranks cannot share");
+    assert_eq!(told(7, true), "error[KB0654]: rank 0: `t` has 7 elements, which 2 ranks cannot share");
+    let other = super::machine(1);
+    let mut foreign = [0, 1].map(|_| other.zeros::<f32>([1, 8], ONE, "foreign").unwrap());
+    let [a, b] = &mut foreign;
+    let taken = std::cell::RefCell::new(vec![a, b]);
+    let result = group(2).spawn(2, async |_, ctx: Worker| {
+        let t = taken.borrow_mut().pop().unwrap();
+        ctx.all_reduce(t, ReduceOp::Sum).await.map(|_| ())
+    });
+    let first = super::told(result).lines().next().unwrap().to_owned();
+    assert_eq!(first, "error[KB0654]: rank 0: a tensor of another context is given to `all_reduce`");
+}
+
 #[test]
 fn no_process_group() {
     let ctx = machine_with(1, Ccl::from_yaml("ccl.yaml", CCL).unwrap());

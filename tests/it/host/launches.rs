@@ -144,6 +144,27 @@ fn an_explicit_list_must_hold_launches_that_use_the_same_bytes() {
     submit(&[2, 2, 2], &[None, None, Some(1..2)]).unwrap();
 }
 
+#[test]
+fn an_explicit_list_is_of_one_context() {
+    let id = std::cell::Cell::new(None);
+    for _ in 0..2 {
+        let result = machine(1).spawn(1, async |_, ctx: Worker| {
+            let mut x = ctx.zeros::<f32>([1, 8], ONE, "x")?;
+            let options = LaunchOptions { after: id.get().map(|id| vec![id]), ..LaunchOptions::default() };
+            let handle = ctx.launch_with("first", work { x: x.inout(), times: 1 }, &options)?;
+            id.set(handle.id());
+            handle.await
+        });
+        if let Err(error) = result {
+            let text =
+                "error[KB0648]: rank 0: the `after` of launch `first` names a launch of another context";
+            assert_eq!(error.to_string().lines().next(), Some(text));
+            return;
+        }
+    }
+    panic!("the second context takes a launch of the first one");
+}
+
 /// The host reads and writes a range when the launches that use it have completed, whoever submitted them; others go on.
 #[test]
 fn host_reads_and_writes_wait_for_launches_that_use_the_range() {

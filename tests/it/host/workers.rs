@@ -204,6 +204,30 @@ fn the_context_itself_is_not_for_workers() {
     assert!(told(nested).contains("`spawn` of the context inside a worker"));
 }
 
+/// A worker is for its rank, and for the time of its `spawn`.
+#[test]
+fn workers_are_used_at_their_turns_only() {
+    let ctx = machine(2);
+    let kept: std::cell::RefCell<Vec<Worker>> = Default::default();
+    let launch = |worker: &Worker| {
+        let x = worker.zeros::<f32>([1, 8], ONE, "x")?;
+        let mut y = worker.empty::<f32>([1, 8], ONE, "y")?;
+        drop(worker.launch("add", add { x: x.input(), y: y.output(), by: 1.0 })?);
+        Ok::<(), kernbench::diag::Failure>(())
+    };
+    let result = ctx.spawn(2, async |rank, worker: Worker| {
+        if rank == 1 {
+            launch(&kept.borrow()[0])?;
+        }
+        kept.borrow_mut().push(worker);
+        Ok(())
+    });
+    let first = |text: String| text.lines().next().unwrap().to_owned();
+    assert_eq!(first(told(result)), "error[KB0650]: rank 1: the worker of rank 0 is used by rank 1");
+    let late = launch(&kept.borrow()[0]).unwrap_err().to_string();
+    assert_eq!(first(late), "error[KB0650]: the worker of rank 0 is used after its `spawn` has returned");
+}
+
 #[test]
 fn awaiting_what_is_not_of_the_context_is_a_stall() {
     let result = machine(1).spawn(2, async |rank, _: Worker| {
