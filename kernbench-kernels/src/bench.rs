@@ -6,6 +6,7 @@ mod params;
 
 pub use params::{Param, Params};
 
+use crate::random;
 use crate::tolerance::Check;
 use kernbench_core::diag::Failure;
 use kernbench_core::host::{Context, LaunchOptions, Launched};
@@ -40,6 +41,18 @@ pub enum Fill {
     Seed(u64),
     /// No values: names, types and shapes only.
     Nothing,
+}
+
+impl Fill {
+    /// An array of a floating-point type; each name has values of its own.
+    #[must_use]
+    pub fn array(self, name: &str, ty: ElementType, shape: &[usize]) -> HostArray {
+        let bytes = match self {
+            Fill::Nothing => vec![],
+            Fill::Seed(seed) => random::normal_bytes(ty, seed, name, shape.iter().product()),
+        };
+        HostArray { name: name.to_owned(), ty, shape: shape.to_vec(), bytes: Arc::new(bytes) }
+    }
 }
 
 /// A named array on the host, row-major.

@@ -6,7 +6,7 @@ mod tables;
 use super::machine::{FidelityArg, MachineArgs};
 use super::progress::Bar;
 use super::{Session, out};
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernbench_core::diag::{Diagnostic, Failure};
 use kernbench_core::engine::Fidelity;
 use kernbench_core::host::{Operation, ReduceOp};
@@ -23,29 +23,29 @@ use std::process::ExitCode;
 #[command(after_help = AFTER)]
 pub(super) struct Args {
     /// Operations [default: all]
-    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',', value_parser = named(&OPERATIONS))]
-    op: Vec<String>,
+    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',', value_parser = named(Operation::ALL.map(|op| (op.name(), op))))]
+    op: Vec<Operation>,
     /// Algorithms [default: all]
-    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',', value_parser = algorithms())]
-    algorithm: Vec<String>,
+    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',', value_parser = named(ALGORITHMS.iter().map(|a| (a.name, a.name))))]
+    algorithm: Vec<&'static str>,
     /// SIPs, one rank each, as a number or as columns x rows: 6, 2x3 [default: the machine's]
     #[arg(long, value_name = "N|WxH", value_parser = sips)]
     sips: Option<Sips>,
     /// Whom ranks have as neighbours [default: all on which an algorithm runs]
-    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',', value_parser = named(&TOPOLOGIES))]
-    sip_topology: Vec<String>,
+    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',', value_parser = named(RankTopology::ALL.map(|t| (t.name(), t))))]
+    sip_topology: Vec<RankTopology>,
     /// Sizes, such as 256,2KiB [default: 8 B to 128 MiB by a factor of 4]
     #[arg(long, value_name = "BYTES", num_args = 1.., value_delimiter = ',', value_parser = size)]
     bytes: Vec<u64>,
     /// Element type
-    #[arg(long, value_name = "TYPE", value_parser = named(&DTYPES), default_value = "f32")]
-    dtype: String,
+    #[arg(long, value_name = "TYPE", value_parser = named(DTYPES), default_value = "f32")]
+    dtype: ElementType,
     /// How elements are reduced
-    #[arg(long, value_name = "OP", value_parser = named(&REDUCTIONS), default_value = "sum")]
-    reduce: String,
+    #[arg(long, value_name = "OP", value_parser = named(ReduceOp::ALL.map(|op| (op.name(), op))), default_value = "sum")]
+    reduce: ReduceOp,
     /// Where the slots of a link are; may be several [default: that of the collectives configuration]
-    #[arg(long, value_name = "KIND", num_args = 1.., value_delimiter = ',', value_parser = named(&KINDS))]
-    buffer_kind: Vec<String>,
+    #[arg(long, value_name = "KIND", num_args = 1.., value_delimiter = ',', value_parser = named(KINDS))]
+    buffer_kind: Vec<BufferKind>,
     /// Bytes of a slot [default: as many as the row's, from 256 B to what the memory has room for]
     #[arg(long, value_name = "BYTES", value_parser = slot)]
     slot_size: Option<u32>,
@@ -79,26 +79,6 @@ Examples:
   kernbench collectives --algorithm lrab_hierarchical_allreduce --sips 2x3 --buffer-kind tcm,sram,hbm
   kernbench collectives --json | jq '.rows[] | select(.correct == false)'";
 
-const OPERATIONS: [(&str, Operation); Operation::ALL.len()] = {
-    let mut all = [("", Operation::AllReduce); Operation::ALL.len()];
-    let mut i = 0;
-    while i < all.len() {
-        all[i] = (Operation::ALL[i].name(), Operation::ALL[i]);
-        i += 1;
-    }
-    all
-};
-const TOPOLOGIES: [(&str, RankTopology); RankTopology::ALL.len()] = {
-    let mut all = [("", RankTopology::Ring1d); RankTopology::ALL.len()];
-    let mut i = 0;
-    while i < all.len() {
-        all[i] = (RankTopology::ALL[i].name(), RankTopology::ALL[i]);
-        i += 1;
-    }
-    all
-};
-const REDUCTIONS: [(&str, ReduceOp); 4] =
-    [("sum", ReduceOp::Sum), ("max", ReduceOp::Max), ("min", ReduceOp::Min), ("prod", ReduceOp::Prod)];
 const DTYPES: [(&str, ElementType); 4] = [
     ("f16", ElementType::F16),
     ("bf16", ElementType::Bf16),
@@ -108,17 +88,17 @@ const DTYPES: [(&str, ElementType); 4] = [
 const KINDS: [(&str, BufferKind); 3] =
     [("tcm", BufferKind::Tcm), ("sram", BufferKind::Sram), ("hbm", BufferKind::Hbm)];
 
-fn named<T>(table: &[(&'static str, T)]) -> PossibleValuesParser {
-    PossibleValuesParser::new(table.iter().map(|(name, _)| *name).collect::<Vec<_>>())
-}
-
-fn algorithms() -> PossibleValuesParser {
-    PossibleValuesParser::new(ALGORITHMS.iter().map(|a| a.name).collect::<Vec<_>>())
-}
-
-/// What a name that was parsed means.
-fn meaning<T: Copy>(table: &[(&str, T)], name: &str) -> T {
-    table.iter().find(|(known, _)| *known == name).map_or(table[0].1, |(_, meaning)| *meaning)
+/// Takes one of some names, and gives what it means.
+fn named<T>(table: impl IntoIterator<Item = (&'static str, T)>) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let table: Vec<(&str, T)> = table.into_iter().collect();
+    let names = PossibleValuesParser::new(table.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    // The parser lets known names through only.
+    let meaning =
+        move |name: String| table.iter().find(|(known, _)| *known == name).map_or(table[0].1, |(_, t)| *t);
+    names.map(meaning)
 }
 
 /// Columns and rows of SIPs; rows are 0 where only their number is given.

@@ -3,32 +3,36 @@
 use super::{Gqa, gqa_decode_short, gqa_prefill_short};
 use crate::bench::{Bench, Fill, HostArray, Outcome, Param, Params};
 use crate::oracle::{self, Problem};
-use crate::{random, tolerance};
+use crate::tolerance;
 use kernbench_core::diag::{Diagnostic, Failure};
 use kernbench_core::host::{Context, LaunchOptions};
 use kernbench_core::placement::Placement;
 use kernbench_core::ty::{ElementType, Float, bf16, f16};
-use std::sync::Arc;
-
-const fn param(key: &'static str, default: &'static str, about: &'static str) -> Param {
-    Param { key, default, about }
-}
 
 // What both benches take.
-const H_Q: Param = param("h_q", "32", "query heads; a multiple of h_kv");
-const H_KV: Param = param("h_kv", "8", "key/value heads");
-const D: Param = param("d", "128", "head size");
-const VALID: Param = param("valid", "auto", "keys that count, the rest is padding; auto: all");
+const H_Q: Param = Param::new("h_q", "32", "query heads; a multiple of h_kv");
+const H_KV: Param = Param::new("h_kv", "8", "key/value heads");
+const D: Param = Param::new("d", "128", "head size");
+const VALID: Param = Param::new("valid", "auto", "keys that count, the rest is padding; auto: all");
 const KV_PER_CUBE: Param =
-    param("kv_per_cube", "1", "whole KV heads each cube owns: 1, 2, 4 or 8 on the default machine");
-const SCALE: Param = param("scale", "auto", "factor of the scores; auto: 1/sqrt(d)");
-const DTYPE: Param = param("dtype", "f16", "element type: f16, bf16 or f32");
+    Param::new("kv_per_cube", "1", "whole KV heads each cube owns: 1, 2, 4 or 8 on the default machine");
+const SCALE: Param = Param::new("scale", "auto", "factor of the scores; auto: 1/sqrt(d)");
+const DTYPE: Param = Param::new("dtype", "f16", "element type: f16, bf16 or f32");
 
 /// Decode of one token of a Llama-3-8B layer by default.
 pub const DECODE_SHORT: Bench = Bench {
     name: "gqa-decode-short",
     about: "grouped-query attention of one new token per head, whole KV heads per cube",
-    params: &[H_Q, H_KV, D, param("s_kv", "8192", "keys of each head"), VALID, KV_PER_CUBE, SCALE, DTYPE],
+    params: &[
+        H_Q,
+        H_KV,
+        D,
+        Param::new("s_kv", "8192", "keys of each head"),
+        VALID,
+        KV_PER_CUBE,
+        SCALE,
+        DTYPE,
+    ],
     inputs,
     run,
 };
@@ -41,9 +45,9 @@ pub const PREFILL_SHORT: Bench = Bench {
         H_Q,
         H_KV,
         D,
-        param("t_q", "128", "queries of each head"),
-        param("s_kv", "128", "keys of each head"),
-        param("causal", "true", "query i sees keys up to i"),
+        Param::new("t_q", "128", "queries of each head"),
+        Param::new("s_kv", "128", "keys of each head"),
+        Param::new("causal", "true", "query i sees keys up to i"),
         VALID,
         KV_PER_CUBE,
         SCALE,
@@ -134,15 +138,8 @@ fn inputs(ctx: &Context, p: &Params, fill: Fill) -> Result<Vec<HostArray>, Failu
     let a = problem(ctx, p)?;
     let ty = p.float_type("dtype")?;
     let q = if is_prefill(p) { vec![a.t_q, a.h_q * a.d] } else { vec![a.h_q, a.d] };
-    let kv = vec![a.h_kv * a.s_kv, a.d];
-    let array = |name: &str, shape: Vec<usize>| {
-        let bytes = match fill {
-            Fill::Nothing => vec![],
-            Fill::Seed(seed) => random::normal_bytes(ty, seed, name, shape.iter().product()),
-        };
-        HostArray { name: name.to_owned(), ty, shape, bytes: Arc::new(bytes) }
-    };
-    Ok(vec![array("q", q), array("k", kv.clone()), array("v", kv)])
+    let kv = [a.h_kv * a.s_kv, a.d];
+    Ok(vec![fill.array("q", ty, &q), fill.array("k", ty, &kv), fill.array("v", ty, &kv)])
 }
 
 fn run(ctx: &Context, p: &Params, inputs: &[HostArray], options: &LaunchOptions) -> Result<Outcome, Failure> {

@@ -14,6 +14,14 @@ pub struct Param {
     pub about: &'static str,
 }
 
+impl Param {
+    /// A parameter by key, default and what it is.
+    #[must_use]
+    pub const fn new(key: &'static str, default: &'static str, about: &'static str) -> Param {
+        Param { key, default, about }
+    }
+}
+
 /// The values of a bench's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {

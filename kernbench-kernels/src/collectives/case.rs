@@ -3,34 +3,29 @@
 use super::oracle::{Collective, Element};
 use super::{ALGORITHMS, Case};
 use crate::bench::{Bench, Fill, HostArray, Outcome, Param, Params};
-use crate::random;
 use crate::tolerance::Check;
 use kernbench_core::ccl::Ccl;
 use kernbench_core::diag::{Diagnostic, Failure, nearest};
 use kernbench_core::host::{Backend, Context, LaunchOptions, Operation, ReduceOp};
 use kernbench_core::ty::{ElementType, bf16, f16};
-use std::sync::Arc;
-
-const fn param(key: &'static str, default: &'static str, about: &'static str) -> Param {
-    Param { key, default, about }
-}
 
 /// An all-reduce between all SIPs, of standard normal elements.
 pub const ALL_REDUCE: Bench = Bench {
     name: "all-reduce",
     about: "an all-reduce between SIPs, one rank each",
     params: &[
-        param("algorithm", "auto", "one that ccl.yaml has, or the one it chooses for the size"),
-        param("bytes", "4096", "bytes of each rank's tensor, of each cube for an algorithm on every cube"),
-        param("dtype", "f32", "element type: f16, bf16 or f32"),
-        param("reduce", "sum", "sum, max, min or prod"),
+        Param::new("algorithm", "auto", "one that ccl.yaml has, or the one it chooses for the size"),
+        Param::new(
+            "bytes",
+            "4096",
+            "bytes of each rank's tensor, of each cube for an algorithm on every cube",
+        ),
+        Param::new("dtype", "f32", "element type: f16, bf16 or f32"),
+        Param::new("reduce", "sum", "sum, max, min or prod"),
     ],
     inputs,
     run,
 };
-
-const REDUCTIONS: [(&str, ReduceOp); 4] =
-    [("sum", ReduceOp::Sum), ("max", ReduceOp::Max), ("min", ReduceOp::Min), ("prod", ReduceOp::Prod)];
 
 /// The configuration that chooses the algorithm, and the case it is.
 fn case(ctx: &Context, p: &Params) -> Result<(Ccl, Case), Failure> {
@@ -56,7 +51,7 @@ fn case(ctx: &Context, p: &Params) -> Result<(Ccl, Case), Failure> {
         algorithm: *algorithm.unwrap_or(&ALGORITHMS[0]),
         ty: p.float_type("dtype")?,
         bytes,
-        reduce: p.choice("reduce", &REDUCTIONS)?,
+        reduce: p.choice("reduce", &ReduceOp::ALL.map(|op| (op.name(), op)))?,
     };
     Ok((ccl, case))
 }
@@ -71,16 +66,7 @@ fn inputs(ctx: &Context, p: &Params, fill: Fill) -> Result<Vec<HostArray>, Failu
     let (ccl, case) = case(ctx, p)?;
     let world = world(ctx, &ccl, case.bytes);
     let (given, _) = case.elements(ctx, world);
-    let bytes = match fill {
-        Fill::Nothing => vec![],
-        Fill::Seed(seed) => random::normal_bytes(case.ty, seed, "x", world * given),
-    };
-    Ok(vec![HostArray {
-        name: "x".to_owned(),
-        ty: case.ty,
-        shape: vec![world, given],
-        bytes: Arc::new(bytes),
-    }])
+    Ok(vec![fill.array("x", case.ty, &[world, given])])
 }
 
 fn run(ctx: &Context, p: &Params, inputs: &[HostArray], options: &LaunchOptions) -> Result<Outcome, Failure> {

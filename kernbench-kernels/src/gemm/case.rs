@@ -3,29 +3,24 @@
 use super::{Epilogue, gemm_composite, gemm_simple};
 use crate::bench::{Bench, Fill, HostArray, Outcome, Param, Params};
 use crate::oracle::Product;
-use crate::{random, tolerance};
+use crate::tolerance;
 use kernbench_core::diag::{Diagnostic, Failure};
 use kernbench_core::host::{Context, LaunchOptions};
 use kernbench_core::placement::{Placement, Split};
 use kernbench_core::ty::{ElementType, Float, bf16, f16};
-use std::sync::Arc;
-
-const fn param(key: &'static str, default: &'static str, about: &'static str) -> Param {
-    Param { key, default, about }
-}
 
 /// A linear layer with its weights in HBM, 32 columns on each PE by default.
 pub const GEMM: Bench = Bench {
     name: "gemm",
     about: "a matrix product with an epilogue, its columns split over PEs",
     params: &[
-        param("m", "32", "rows of x and y"),
-        param("k", "1024", "columns of x and rows of w"),
-        param("n", "1024", "columns of w and y; a multiple of the PEs"),
-        param("cubes", "4", "cubes that share the columns"),
-        param("composite", "true", "a composite GEMM, or else dot, MATH and store"),
-        param("epilogue", "bias", "none, bias, relu, scale or bias-relu"),
-        param("dtype", "f16", "element type: f16, bf16 or f32"),
+        Param::new("m", "32", "rows of x and y"),
+        Param::new("k", "1024", "columns of x and rows of w"),
+        Param::new("n", "1024", "columns of w and y; a multiple of the PEs"),
+        Param::new("cubes", "4", "cubes that share the columns"),
+        Param::new("composite", "true", "a composite GEMM, or else dot, MATH and store"),
+        Param::new("epilogue", "bias", "none, bias, relu, scale or bias-relu"),
+        Param::new("dtype", "f16", "element type: f16, bf16 or f32"),
     ],
     inputs,
     run,
@@ -42,13 +37,7 @@ const EPILOGUES: [(&str, Epilogue); 5] = [
 fn inputs(_: &Context, p: &Params, fill: Fill) -> Result<Vec<HostArray>, Failure> {
     let (m, k, n) = (p.count("m", 1)?, p.count("k", 1)?, p.count("n", 1)?);
     let ty = p.float_type("dtype")?;
-    let array = |name: &str, shape: [usize; 2]| {
-        let bytes = match fill {
-            Fill::Nothing => vec![],
-            Fill::Seed(seed) => random::normal_bytes(ty, seed, name, shape[0] * shape[1]),
-        };
-        HostArray { name: name.to_owned(), ty, shape: shape.to_vec(), bytes: Arc::new(bytes) }
-    };
+    let array = |name: &str, shape: [usize; 2]| fill.array(name, ty, &shape);
     Ok(vec![array("x", [m, k]), array("w", [k, n]), array("e", [1, n])])
 }
 

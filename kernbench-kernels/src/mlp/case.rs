@@ -3,7 +3,7 @@
 use super::{Part, columns, mlp};
 use crate::bench::{Bench, Fill, HostArray, Outcome, Param, Params};
 use crate::collectives::ALGORITHMS;
-use crate::{random, tolerance};
+use crate::tolerance;
 use kernbench_core::diag::{Diagnostic, Failure};
 use kernbench_core::host::{Backend, Context, LaunchOptions, Tensor, Worker};
 use kernbench_core::placement::Placement;
@@ -11,20 +11,16 @@ use kernbench_core::ty::{ElementType, Float, bf16, f16};
 use std::ops::Range;
 use std::sync::Arc;
 
-const fn param(key: &'static str, default: &'static str, about: &'static str) -> Param {
-    Param { key, default, about }
-}
-
 /// Two linear layers over all ranks of the process group, on one cube of each SIP by default.
 pub const MLP: Bench = Bench {
     name: "mlp",
     about: "two linear layers shared by all SIPs, and an all-reduce",
     params: &[
-        param("m", "32", "rows of x and y"),
-        param("d", "256", "columns of x and y; a multiple of the PEs of a SIP in use"),
-        param("ff", "1024", "columns of the hidden layer; a multiple of the PEs of all SIPs in use"),
-        param("cubes", "1", "cubes of each SIP"),
-        param("dtype", "f16", "element type: f16, bf16 or f32"),
+        Param::new("m", "32", "rows of x and y"),
+        Param::new("d", "256", "columns of x and y; a multiple of the PEs of a SIP in use"),
+        Param::new("ff", "1024", "columns of the hidden layer; a multiple of the PEs of all SIPs in use"),
+        Param::new("cubes", "1", "cubes of each SIP"),
+        Param::new("dtype", "f16", "element type: f16, bf16 or f32"),
     ],
     inputs,
     run,
@@ -33,13 +29,7 @@ pub const MLP: Bench = Bench {
 fn inputs(_: &Context, p: &Params, fill: Fill) -> Result<Vec<HostArray>, Failure> {
     let (m, d, ff) = (p.count("m", 1)?, p.count("d", 1)?, p.count("ff", 1)?);
     let ty = p.float_type("dtype")?;
-    let array = |name: &str, shape: [usize; 2]| {
-        let bytes = match fill {
-            Fill::Nothing => vec![],
-            Fill::Seed(seed) => random::normal_bytes(ty, seed, name, shape[0] * shape[1]),
-        };
-        HostArray { name: name.to_owned(), ty, shape: shape.to_vec(), bytes: Arc::new(bytes) }
-    };
+    let array = |name: &str, shape: [usize; 2]| fill.array(name, ty, &shape);
     Ok(vec![
         array("x", [m, d]),
         array("w1", [d, ff]),

@@ -1,7 +1,7 @@
 //! Which rows there are, and how one is measured.
 
 use super::super::{Session, machine::MachineText};
-use super::{Args, DTYPES, KINDS, OPERATIONS, REDUCTIONS, Sips, TOPOLOGIES, default_sizes, meaning};
+use super::{Args, Sips, default_sizes};
 use kernbench_core::ccl::{self, Ccl};
 use kernbench_core::diag::{Diagnostic, Failure};
 use kernbench_core::host::{Algorithm, Backend, Context, LaunchOptions, Operation, ReduceOp};
@@ -97,18 +97,16 @@ impl Plan {
         }
         let kinds: Vec<BufferKind> = match &args.buffer_kind[..] {
             [] => vec![machine.ccl.defaults.buffer_kind],
-            names => names.iter().map(|name| meaning(&KINDS, name)).collect(),
+            kinds => kinds.to_vec(),
         };
         let sizes: Vec<u64> =
             if args.bytes.is_empty() { default_sizes().collect() } else { args.bytes.clone() };
-        let wanted = |names: &[String], name: &str| names.is_empty() || names.iter().any(|n| n == name);
         let mut rows = vec![];
-        for (_, operation) in OPERATIONS.into_iter().filter(|(name, _)| wanted(&args.op, name)) {
+        for operation in Operation::ALL.into_iter().filter(|op| is_wanted(&args.op, op)) {
             let of_operation = ALGORITHMS.iter().enumerate().filter(|(_, a)| a.operation == operation);
-            for (algorithm, a) in of_operation.filter(|(_, a)| wanted(&args.algorithm, a.name)) {
-                let topologies =
-                    TOPOLOGIES.into_iter().filter(|(_, topology)| a.topologies.contains(topology));
-                for (_, topology) in topologies.filter(|(name, _)| wanted(&args.sip_topology, name)) {
+            for (algorithm, a) in of_operation.filter(|(_, a)| is_wanted(&args.algorithm, &a.name)) {
+                let topologies = RankTopology::ALL.into_iter().filter(|t| a.topologies.contains(t));
+                for topology in topologies.filter(|t| is_wanted(&args.sip_topology, t)) {
                     for &buffer_kind in &kinds {
                         let kind = Kind { operation, algorithm, topology, buffer_kind };
                         // A barrier moves no bytes.
@@ -119,26 +117,15 @@ impl Plan {
             }
         }
         if rows.is_empty() {
-            let d = Diagnostic::error("KB0659", "no algorithm does this operation over this topology");
-            let known = ALGORITHMS
-                .iter()
-                .filter(|a| wanted(&args.op, a.operation.name()) || wanted(&args.algorithm, a.name));
-            let known: Vec<String> = known
-                .filter(|a| args.algorithm.is_empty() || wanted(&args.algorithm, a.name))
-                .map(|a| {
-                    let over: Vec<&str> = a.topologies.iter().map(|t| t.name()).collect();
-                    format!("`{}` does {} over {}", a.name, a.operation.name(), over.join(", "))
-                })
-                .collect();
-            return Err(d.help(known.join("; ")).into());
+            return Err(nothing(args).into());
         }
         let fidelity = Some(args.fidelity.fidelity);
         Ok(Plan {
             rows,
             machine,
             sips: args.sips,
-            ty: meaning(&DTYPES, &args.dtype),
-            reduce: meaning(&REDUCTIONS, &args.reduce),
+            ty: args.dtype,
+            reduce: args.reduce,
             slot_size: args.slot_size,
             check_up_to: args.check_up_to,
             options: LaunchOptions { fidelity, ..LaunchOptions::default() },
@@ -211,6 +198,25 @@ impl Plan {
         ccl.algorithms.insert(0, entry);
         Ok(ccl)
     }
+}
+
+/// Whether a list that narrows has something; an empty one does not narrow.
+fn is_wanted<T: PartialEq>(list: &[T], x: &T) -> bool {
+    list.is_empty() || list.contains(x)
+}
+
+/// What is told where flags leave no row: what the algorithms that were named, or those of the operations, can do.
+fn nothing(args: &Args) -> Diagnostic {
+    let named = |a: &&Algorithm| match args.algorithm.is_empty() {
+        true => is_wanted(&args.op, &a.operation),
+        false => args.algorithm.contains(&a.name),
+    };
+    let can = |a: &Algorithm| {
+        let over: Vec<&str> = a.topologies.iter().map(|t| t.name()).collect();
+        format!("`{}` does {} over {}", a.name, a.operation.name(), over.join(", "))
+    };
+    let known: Vec<String> = ALGORITHMS.iter().filter(named).map(can).collect();
+    Diagnostic::error("KB0659", "no algorithm does this operation over this topology").help(known.join("; "))
 }
 
 /// The largest slot, a power of two, for which the rings of a PE take at most half of its TCM.
