@@ -24,7 +24,8 @@ pub struct LaunchOptions {
     /// The SIPs; default: those that hold the kernel's tensors.
     pub sips: Option<Vec<usize>>,
     /// What a launch of a worker waits for; default: all earlier launches that share a PE with it or use the same
-    /// bytes. A list must hold those that use the same bytes, or launches that follow them.
+    /// bytes. A list must hold those that use the same bytes, or launches that follow them; those that share a PE are
+    /// waited for in any case.
     pub after: Option<Vec<LaunchId>>,
     /// When a PE issues its next op; default: the machine's.
     pub issue: Option<IssueMode>,
