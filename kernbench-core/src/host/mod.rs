@@ -2,11 +2,13 @@
 
 mod alloc;
 mod barrier;
+mod calls;
 mod collective;
 mod crew;
 mod flight;
 mod group;
 mod launch;
+mod meeting;
 mod spawn;
 mod state;
 mod tensor;
@@ -14,8 +16,9 @@ mod transfer;
 mod worker;
 
 pub use barrier::HOST_READ_BARRIERS;
+pub use calls::Collective;
 pub use collective::{Algorithm, Call, Operation, Ranks, ReduceOp};
-pub use group::{Backend, Collective};
+pub use group::Backend;
 pub use launch::{LaunchId, LaunchOptions, Launched};
 pub use spawn::SpawnError;
 pub use tensor::Tensor;
