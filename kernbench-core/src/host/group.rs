@@ -30,6 +30,8 @@ pub(super) struct Group {
     /// and nobody has asked for it by name.
     pub others: Vec<Option<Result<Choice, Failure>>>,
     pub meetings: Vec<Meeting>,
+    /// The first of them that is not launched. Ranks enter one after another, so that all before it are.
+    pub open: usize,
 }
 
 /// An algorithm as it is configured.
@@ -46,6 +48,7 @@ impl Group {
     /// Forgets the collectives of workers that are gone.
     pub fn begin(&mut self) {
         self.meetings.clear();
+        self.open = 0;
     }
 }
 
@@ -89,7 +92,7 @@ impl State {
             });
         }
         let options = LaunchOptions { after: None, ..options.clone() };
-        self.group = Some(Group { world, options, all_reduce, large, others, meetings: vec![] });
+        self.group = Some(Group { world, options, all_reduce, large, others, meetings: vec![], open: 0 });
         Ok(())
     }
 

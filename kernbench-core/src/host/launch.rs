@@ -197,7 +197,6 @@ impl State {
     pub(super) fn record<K: Kernel>(&self, name: &str, kernel: &K, order: &Order) -> Result<Draft, Failure> {
         let options = order.options;
         let launch = Rc::new(Launch {
-            context: self.number,
             topology: self.topology.clone(),
             links: order.queues.links.clone(),
             tensors: self.tensor_states(),

@@ -101,8 +101,7 @@ impl State {
     }
 
     fn pending_views(&self) -> impl Iterator<Item = (usize, &Entered, [Raw; 2])> {
-        let meetings = self.group.iter().flat_map(|group| &group.meetings);
-        let open = meetings.filter(|meeting| meeting.launched.is_none());
+        let open = self.group.iter().flat_map(|group| &group.meetings[group.open..]);
         open.flat_map(|meeting| meeting.entered.iter().enumerate())
             .filter_map(|(rank, entered)| Some((rank, entered.as_ref()?, entered.as_ref()?.views?)))
     }
@@ -157,15 +156,15 @@ impl State {
     /// Launches the collectives that every rank has entered.
     pub(super) fn launch_collectives(&mut self) -> Result<Vec<LaunchId>, Failure> {
         let mut launched = vec![];
-        for number in 0..self.group.as_ref().map_or(0, |group| group.meetings.len()) {
-            let Some(group) = &self.group else { break };
-            let meeting = &group.meetings[number];
-            let all: Option<Vec<Entered>> = meeting.entered.iter().cloned().collect();
-            let (None, Some(all)) = (&meeting.launched, all) else { continue };
+        while let Some(group) = &self.group
+            && let Some(meeting) = group.meetings.get(group.open)
+            && let Some(all) = meeting.entered.iter().cloned().collect::<Option<Vec<Entered>>>()
+        {
             let submission = self.launch_collective(&all)?;
             launched.extend(submission.id);
             if let Some(group) = &mut self.group {
-                group.meetings[number].launched = Some(submission);
+                group.meetings[group.open].launched = Some(submission);
+                group.open += 1;
             }
         }
         Ok(launched)
@@ -196,7 +195,7 @@ impl State {
             scratch_bytes: base.scratch_bytes.or(Some(u32::try_from(scratch).unwrap_or(u32::MAX))),
             ..base
         };
-        let nothing = Raw::whole(self.number, TensorId(u32::MAX), [1, 0], [1, 0]);
+        let nothing = Raw::whole(0, TensorId(u32::MAX), [1, 0], [1, 0]);
         let flat = |raw: Raw| match algorithm.every_cube {
             true => raw,
             false => {
@@ -282,7 +281,7 @@ impl State {
             );
         }
         let Some([from, to]) = entered.views else { return Ok(()) };
-        if [from, to].iter().any(|raw| raw.context != self.number) {
+        if [from, to].iter().any(|raw| raw.serial != self.serial(raw.tensor)) {
             return wrong(
                 format!("a tensor of another context is given to `{}`", wanted.operation.name()),
                 "use tensors that the worker has made".to_owned(),

@@ -132,7 +132,7 @@ impl Context {
     ) -> Result<Tensor<T>, Failure> {
         let mut s = self.shared.borrow_mut();
         let (id, shard) = s.create(shape, T::TYPE, placement, name)?;
-        let raw = Raw::whole(s.number, id, shape, shard);
+        let raw = Raw::whole(s.serial(id), id, shape, shard);
         Ok(Tensor { shared: self.shared.clone(), raw, name: name.to_owned(), ty: PhantomData })
     }
 

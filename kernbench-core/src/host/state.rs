@@ -18,10 +18,18 @@ use crate::units::Ps;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Tells the views of one context from those of another; it appears in no output.
+/// Tell contexts, and tensors with their views, from each other; they appear in no output.
 static CONTEXTS: AtomicU32 = AtomicU32::new(0);
+static TENSORS: AtomicU64 = AtomicU64::new(1);
+
+#[derive(Debug)]
+struct Owned {
+    serial: u64,
+    info: TensorInfo,
+    shards: Rc<Shards>,
+}
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -42,7 +50,9 @@ pub(super) struct State {
     pub(super) round_ps: Option<Ps>,
     pub(super) crew: Option<Crew>,
     pub(super) group: Option<Group>,
-    tensors: Vec<Option<(TensorInfo, Rc<Shards>)>>,
+    /// By number; a number that is free is given again.
+    tensors: Vec<Option<Owned>>,
+    unused: Vec<TensorId>,
     slices: Vec<FreeList>,
 }
 
@@ -76,6 +86,7 @@ impl State {
             crew: None,
             group: None,
             tensors: vec![],
+            unused: vec![],
             slices,
         }
     }
@@ -141,10 +152,18 @@ impl State {
                 }
             }
         }
-        let id = TensorId(self.tensors.len() as u32);
+        let id = self.unused.pop().unwrap_or(TensorId(self.tensors.len() as u32));
         self.store.create(id, ty, shape);
         let shard = shards.shard;
-        self.tensors.push(Some((TensorInfo { name: name.to_owned(), ty, shape }, Rc::new(shards))));
+        let owned = Owned {
+            serial: TENSORS.fetch_add(1, Ordering::Relaxed),
+            info: TensorInfo { name: name.to_owned(), ty, shape },
+            shards: Rc::new(shards),
+        };
+        if id.at() == self.tensors.len() {
+            self.tensors.push(None);
+        }
+        self.tensors[id.at()] = Some(owned);
         Ok((id, shard))
     }
 
@@ -161,21 +180,27 @@ impl State {
     }
 
     pub(super) fn free(&mut self, id: TensorId) {
-        let Some((_, shards)) = self.tensors.get_mut(id.at()).and_then(Option::take) else { return };
+        let Some(Owned { shards, .. }) = self.tensors.get_mut(id.at()).and_then(Option::take) else { return };
         let bytes = shards.shard_bytes();
         for (at, addr) in holders(&shards).zip(&shards.addr) {
             let pe = self.topology.machine().pe(at);
             self.slices[pe.at()].give(*addr, bytes);
         }
         self.store.remove(id);
+        self.unused.push(id);
+    }
+
+    /// What tells a tensor from others; 0 if there is none of this number.
+    pub(super) fn serial(&self, id: TensorId) -> u64 {
+        self.tensors.get(id.at()).and_then(Option::as_ref).map_or(0, |owned| owned.serial)
     }
 
     pub(super) fn shards(&self, id: TensorId) -> Option<Rc<Shards>> {
-        self.tensors.get(id.at())?.as_ref().map(|(_, shards)| shards.clone())
+        self.tensors.get(id.at())?.as_ref().map(|owned| owned.shards.clone())
     }
 
     pub(super) fn info(&self, id: TensorId) -> Option<&TensorInfo> {
-        self.tensors.get(id.at())?.as_ref().map(|(info, _)| info)
+        self.tensors.get(id.at())?.as_ref().map(|owned| &owned.info)
     }
 
     /// Writes a tensor from the host, one shard after another.
@@ -292,8 +317,9 @@ impl State {
 
     /// The tensors as a launch finds them.
     pub(super) fn tensor_states(&self) -> Vec<Option<TensorState>> {
-        let state = |(i, t): (usize, &Option<(TensorInfo, Rc<Shards>)>)| {
-            t.as_ref().map(|(info, shards)| TensorState {
+        let state = |(i, t): (usize, &Option<Owned>)| {
+            t.as_ref().map(|Owned { serial, info, shards }| TensorState {
+                serial: *serial,
                 info: info.clone(),
                 shards: shards.clone(),
                 newest: self.newest(TensorId(i as u32), shards),

@@ -10,8 +10,8 @@ use crate::placement::{Piece, Rect, rects};
 impl Recorder {
     /// Records the access of a view; files a mistake and gives `None` if it is not one.
     pub(crate) fn access(&self, s: &mut State, site: SiteId, raw: Raw, writing: bool) -> Option<AccessId> {
-        let known = self.launch.tensors.get(raw.tensor.at()).filter(|_| raw.context == self.launch.context);
-        let Some(Some(tensor)) = known else {
+        let known = self.launch.tensors.get(raw.tensor.at()).and_then(Option::as_ref);
+        let Some(tensor) = known.filter(|tensor| tensor.serial == raw.serial) else {
             s.mistake(self.pe, site, "KB0110", || {
                 Diagnostic::error(
                     "KB0110",

@@ -9,8 +9,6 @@ use std::rc::Rc;
 /// The facts of one launch.
 #[derive(Debug)]
 pub struct Launch {
-    /// The context whose tensors it knows.
-    pub context: u32,
     /// The machine.
     pub topology: Rc<Topology>,
     /// Who is whose neighbour.
@@ -30,6 +28,8 @@ pub struct Launch {
 /// A tensor as a launch finds it.
 #[derive(Clone, Debug)]
 pub struct TensorState {
+    /// That of its views.
+    pub serial: u64,
     /// Name, type, shape.
     pub info: TensorInfo,
     /// Where its bytes are.

@@ -8,8 +8,8 @@ use std::marker::PhantomData;
 /// A rectangle of a tensor; a mistake made while slicing is kept and reported where the view is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raw {
-    /// Which context the tensor belongs to.
-    pub(crate) context: u32,
+    /// Tells the tensor from all others there ever were; its number may be another one's later.
+    pub(crate) serial: u64,
     pub(crate) tensor: TensorId,
     /// First element, in the tensor or, if `local`, from the first element of the PE's shard.
     pub(crate) offset: u64,
@@ -101,11 +101,11 @@ pub(crate) fn reshape((from, stride, offset): Window, [m, n]: [usize; 2]) -> Res
 
 impl Raw {
     /// The whole of a tensor.
-    pub(crate) fn whole(context: u32, tensor: TensorId, whole: [usize; 2], shard: [usize; 2]) -> Raw {
+    pub(crate) fn whole(serial: u64, tensor: TensorId, whole: [usize; 2], shard: [usize; 2]) -> Raw {
         let whole = whole.map(|n| n as u32);
         let shard = shard.map(|n| n as u32);
         Raw {
-            context,
+            serial,
             tensor,
             offset: 0,
             shape: whole,

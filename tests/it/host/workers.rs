@@ -242,6 +242,26 @@ fn awaiting_what_is_not_of_the_context_is_a_stall() {
     ");
 }
 
+/// A view of a tensor that is gone is not one of the tensor that has its number now.
+#[test]
+fn a_view_outlives_no_tensor() {
+    let ctx = machine(1);
+    let zeros = || ctx.zeros::<f32>([1, 8], ONE, "x").unwrap();
+    let (gone, number) = {
+        let x = zeros();
+        (x.input(), x.id())
+    };
+    let x = zeros();
+    assert_eq!(x.id(), number);
+    let mut y = ctx.empty::<f32>([1, 8], ONE, "y").unwrap();
+    let error = ctx.launch("add", add { x: gone, y: y.output(), by: 1.0 }).unwrap_err();
+    assert!(
+        error.to_string().starts_with("error[KB0110]: the view belongs to a tensor that was freed"),
+        "{error}"
+    );
+    ctx.launch("add", add { x: x.input(), y: y.output(), by: 1.0 }).unwrap();
+}
+
 #[test]
 fn elements_that_are_not_there() {
     let result = machine(1).spawn(1, async |_, ctx: Worker| {
