@@ -207,6 +207,25 @@ impl Algorithm {
         }
     }
 
+    /// Checks that it names no other number of ranks than the process group has, which is that of `group`.
+    ///
+    /// # Errors
+    /// `KB0322` at the `world_size` that differs.
+    pub fn check_same_world(&self, group: &Algorithm, ranks: u32) -> Result<(), Diagnostic> {
+        match self.world_size {
+            Some(own) if own != ranks => {
+                let text = format!(
+                    "`world_size` is {own} for `{}`, but the process group has {ranks}, those of `{}`",
+                    self.name, group.name
+                );
+                Err(Diagnostic::error("KB0322", text)
+                    .at(self.places.world_size.clone(), "")
+                    .help("give all algorithms of a process group the same, or leave it out"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Its root cube, if it names one, on a machine of `cubes` cubes in a SIP.
     ///
     /// # Errors

@@ -170,7 +170,14 @@ pub(super) fn run(args: &Args, session: &mut Session<'_>) -> Result<ExitCode, Fa
         }
     }
     if swept.rows.is_empty() {
-        return Err(Failure(swept.not_run.into_iter().map(|(_, why)| why).collect()));
+        // One message for all that fail alike.
+        let mut why: Vec<Diagnostic> = vec![];
+        for (_, d) in swept.not_run {
+            if !why.contains(&d) {
+                why.push(d);
+            }
+        }
+        return Err(Failure(why));
     }
     out::print(&if args.json { tables::json(&swept) } else { tables::text(&swept) })?;
     let wrong = swept.rows.iter().any(|row| row.correct == Some(false));

@@ -216,3 +216,20 @@ fn a_topology_the_module_does_not_run_on() {
     help: write `tree`
     ");
 }
+
+/// A process group has the ranks of its default algorithm; another entry must not say otherwise.
+#[test]
+fn entries_of_one_group_have_one_world() {
+    let text = SEED.replace("n_elem: 8", "world_size: 2")
+        + "  other: {module: x, topology: ring_1d, world_size: 3}\n";
+    let ccl = read(&text);
+    let [first, other] = &ccl.algorithms[..] else { panic!("two entries") };
+    assert!(first.check_same_world(first, 2).is_ok());
+    let said = other.check_same_world(first, 2).unwrap_err().to_string();
+    assert!(
+        said.contains(
+            "`world_size` is 3 for `other`, but the process group has 2, those of `ring_allreduce_tcm`"
+        ),
+        "{said}"
+    );
+}

@@ -72,6 +72,7 @@ impl State {
         let reducing = |entry: &ccl::Algorithm| self.registered(&table, entry, Some(Operation::AllReduce));
         let (small_algorithm, large_algorithm) = (reducing(small)?, reducing(large)?);
         let world = small.check_world(self.topology.machine().sips)?;
+        large.check_same_world(small, world)?;
         let all_reduce = self.choice(small_algorithm, Some(small), world)?;
         let large = self.choice(large_algorithm, Some(large), world)?;
         let mut others = vec![];
@@ -81,6 +82,9 @@ impl State {
                 let a = table.iter().find(|a| a.name == entry.module && a.operation == operation)?;
                 Some((*a, Some(entry)))
             });
+            if let Some((_, Some(entry))) = configured.filter(|_| operation != Operation::AllReduce) {
+                entry.check_same_world(small, world)?;
+            }
             let first = || table.iter().find(|a| a.operation == operation).map(|a| (*a, None));
             let chosen = match operation {
                 Operation::AllReduce => None,

@@ -56,15 +56,16 @@ fn case(ctx: &Context, p: &Params) -> Result<(Ccl, Case), Failure> {
     Ok((ccl, case))
 }
 
-/// Ranks of the algorithm's process group.
-fn world(ctx: &Context, ccl: &Ccl, bytes: u64) -> usize {
+/// Ranks of the process group.
+fn world(ctx: &Context, ccl: &Ccl) -> Result<usize, Failure> {
     let sips = ctx.topology().machine().sips;
-    ccl.all_reduce(bytes).and_then(|entry| entry.world_size).unwrap_or(sips) as usize
+    let entry = ccl.algorithm(&ccl.defaults.algorithm);
+    Ok(entry.map_or(Ok(sips), |entry| entry.check_world(sips))? as usize)
 }
 
 fn inputs(ctx: &Context, p: &Params, fill: Fill) -> Result<Vec<HostArray>, Failure> {
     let (ccl, case) = case(ctx, p)?;
-    let world = world(ctx, &ccl, case.bytes);
+    let world = world(ctx, &ccl)?;
     let (given, _) = case.elements(ctx, world);
     Ok(vec![fill.array("x", case.ty, &[world, given])])
 }

@@ -2,7 +2,7 @@
 
 use super::oracle::{Collective, Element};
 use crate::random;
-use kernbench_core::diag::Failure;
+use kernbench_core::diag::{Diagnostic, Failure};
 use kernbench_core::host::{Algorithm, Context, Launched, Operation, ReduceOp, Worker};
 use kernbench_core::ndarray::Array2;
 use kernbench_core::placement::Placement;
@@ -94,10 +94,16 @@ impl Case {
     /// Runs it once, out of place; without data if `from` is empty.
     ///
     /// # Errors
-    /// Those of the tensors and of the collective.
+    /// `from` is not of as many ranks as the process group; those of the tensors and of the collective.
     pub fn run<T: Element>(&self, ctx: &Context, from: Vec<Vec<T>>) -> Result<Moved<T>, Failure> {
         let world = ctx.world_size()?;
         let (given, _) = self.elements(ctx, world);
+        if !from.is_empty() && (from.len() != world || from.iter().any(|x| x.len() != given)) {
+            let text = format!("a collective of {world} ranks of {given} elements is given other inputs");
+            return Err(Diagnostic::error("KB0624", text)
+                .help("give as many elements for each rank as `Case::elements` says")
+                .into());
+        }
         let operation = self.algorithm.operation;
         let (place, rows) = match self.algorithm.every_cube {
             true => {

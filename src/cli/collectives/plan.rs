@@ -195,6 +195,8 @@ impl Plan {
         } else {
             ccl.defaults.large_algorithm = None;
         }
+        // All SIPs are ranks.
+        ccl.algorithms.iter_mut().for_each(|entry| entry.world_size = None);
         ccl.algorithms.insert(0, entry);
         Ok(ccl)
     }

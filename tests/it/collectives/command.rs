@@ -1,6 +1,6 @@
 //! `kernbench collectives` and `kernbench run all-reduce` as their users meet them.
 
-use crate::cli::kernbench;
+use crate::cli::{kernbench, program, run_in};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -113,4 +113,43 @@ fn the_bench() {
     let slow = kernbench("run all-reduce --max-ns 100");
     assert_eq!(slow.code, Some(2));
     assert!(slow.err.starts_with("error[KB0403]"), "{}", slow.err);
+}
+
+/// A process group of fewer ranks than SIPs, and a configuration whose entries disagree about that.
+#[test]
+fn the_bench_with_a_configuration_of_ones_own() {
+    let text = |small: &str, large: &str| {
+        format!(
+            "defaults: {{algorithm: a, large_algorithm: b, slot_size: 256}}\nalgorithms:\n  \
+             a: {{module: ring_allreduce, topology: ring_1d{small}}}\n  \
+             b: {{module: lrab_hierarchical_allreduce, topology: ring_1d{large}, root_cube: 6}}\n"
+        )
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let run = |small, large, more: &str| {
+        std::fs::write(directory.path().join("ccl.yaml"), text(small, large)).unwrap();
+        run_in(
+            directory.path(),
+            program(),
+            &format!("run all-reduce --ccl ccl.yaml --json --set bytes=1000 {more}"),
+        )
+    };
+    for more in ["", "algorithm=a"] {
+        let one = run(", world_size: 1", ", world_size: 1", more).json();
+        let two = run("", "", more).json();
+        assert_eq!([&one["correct"], &two["correct"]], [&json!(true); 2]);
+        assert_eq!(one["ipcq_by_direction"].get("global_E"), None);
+        assert!(two["ipcq_by_direction"]["global_E"].as_u64().unwrap() > 0);
+    }
+    assert_snapshot!(run("", ", world_size: 1", "").err, @"
+    error[KB0322]: `world_size` is 1 for `b`, but the process group has 2, those of `a`
+     --> ccl.yaml:4:75
+      |
+    4 |   b: {module: lrab_hierarchical_allreduce, topology: ring_1d, world_size: 1, root_cube: 6}
+      |                                                                           ^
+      |
+      = help: give all algorithms of a process group the same, or leave it out
+
+    1 error; run `kernbench explain KB0322` for more
+    ");
 }

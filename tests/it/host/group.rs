@@ -292,6 +292,13 @@ fn mistakes_of_the_configuration_name_key_and_file() {
       --> ccl.yaml, byte 102
       help: write at most 2, or raise `system.sips.count` in topology.yaml
     ");
+    let two =
+        "large_algorithm: two\nalgorithms:\n  two: {module: star_allreduce, topology: full, world_size: 1}\n";
+    insta::assert_snapshot!(init("algorithms:\n", &format!("  {two}")), @"
+    error[KB0322]: `world_size` is 1 for `two`, but the process group has 2, those of `my_star`
+      --> ccl.yaml, byte 126
+      help: give all algorithms of a process group the same, or leave it out
+    ");
     insta::assert_snapshot!(init("algorithm: my_star\n", "algorithm: my_star\n  slot_size: 8388608\n"), @"
     error[KB0658]: the rings of PE 0 of cube 0 of SIP 0 take 33554432 bytes, but the TCM of a PE has 16777216 bytes
       help: lower `slot_size` or `n_slots` in ccl.yaml, or take another `buffer_kind`
