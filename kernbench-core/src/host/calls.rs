@@ -182,7 +182,7 @@ impl Worker {
 
     /// Waits until all ranks have come.
     #[track_caller]
-    pub fn barrier(&self) -> Collective<'static> {
+    pub fn barrier(&self) -> Collective<'_> {
         self.enter(Operation::Barrier, (ElementType::F32, 0), None, None, None)
     }
 

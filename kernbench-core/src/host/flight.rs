@@ -37,6 +37,8 @@ pub(super) struct Flight {
     pub collective: bool,
     /// When the host knows that it has completed; `None` until it is simulated.
     pub known_ps: Option<Ps>,
+    /// Which launch of the store it is, once it is computed.
+    pub version: Option<u32>,
     pub touched: OnceCell<Touched>,
 }
 
@@ -255,23 +257,55 @@ impl State {
                         f.known_ps = Some(known_ps);
                         flights.fates[f.id.at()] =
                             Fate::Completed { index: self.log.launches.len(), known_ps };
-                        self.log.launches.push(LaunchLog {
+                        self.log.launches.push(Arc::new(LaunchLog {
                             program: f.program.clone(),
                             submitted_ps: f.submitted_ps,
                             timing,
                             issue: f.issue,
                             slots: f.slots.kind,
                             fidelity: flights.fidelity,
-                        });
+                        }));
                     }
                 }
                 Err((at, stall)) => {
                     let failed = flights.list.remove(at);
-                    flights.fates[failed.id.at()] = Fate::Failed(Failure::from(*stall));
-                    // What it stored is nobody's: later reads must not see it.
-                    self.store.forget(&failed.program);
+                    self.fail(&failed, Failure::from(*stall));
+                    self.fail_followers(failed);
                 }
             }
+        }
+    }
+
+    /// Notes that a launch, which is taken out, does not complete. What it stored is nobody's: later reads must not see it.
+    fn fail(&mut self, flight: &Flight, why: Failure) {
+        self.flights.fates[flight.id.at()] = Fate::Failed(why);
+        if let Some(version) = flight.version {
+            self.store.forget_launch(&flight.program, version);
+        }
+    }
+
+    /// Takes out the launches that would follow one that does not complete.
+    fn fail_followers(&mut self, failed: Flight) {
+        let mut gone = vec![failed];
+        while let Some((at, before)) = self
+            .flights
+            .list
+            .iter()
+            .enumerate()
+            .find_map(|(at, f)| Some((at, gone.iter().find(|gone| f.after.contains(&gone.id))?)))
+        {
+            let (name, place) = (before.program.name.clone(), before.place.clone());
+            let flight = self.flights.list.remove(at);
+            let text = format!(
+                "launch `{}` cannot start: launch `{name}`, which comes before it, does not complete",
+                flight.program.name
+            );
+            let why = Diagnostic::error("KB0660", text)
+                .at(flight.place.clone(), "launched here")
+                .at(place, "this one does not complete")
+                .help("see why that one fails; it says so where it is awaited");
+            self.fail(&flight, why.into());
+            gone.push(flight);
         }
     }
 

@@ -291,6 +291,7 @@ impl State {
             place: order.place.clone(),
             collective: order.queues.collective,
             known_ps: None,
+            version: None,
             touched: OnceCell::new(),
         };
         if !order.queues.collective {
@@ -311,6 +312,8 @@ impl State {
         let topology = self.topology.clone();
         let machine = topology.machine();
         self.launches += 1;
+        let version = Some(self.launches);
+        self.flights.list.iter_mut().filter(|f| f.id == id).for_each(|f| f.version = version);
         let copies: Vec<bool> =
             (0..program.tensors.len() as u32).map(|i| self.is_replicated(TensorId(i))).collect();
         let replicated = |id: TensorId| copies[id.at()];

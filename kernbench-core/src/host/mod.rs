@@ -35,7 +35,7 @@ use crate::ty::Dtype;
 use crate::units::Ps;
 use ndarray::Array2;
 use state::{State, no_sip};
-use std::cell::{Ref, RefCell};
+use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -236,8 +236,17 @@ impl Context {
 
     /// Copies the newest version of every element to all replicas, as the host does it:
     /// a read of each range that only one replica holds, then writes to the others.
-    pub fn sync_replicas<T: Dtype>(&self, tensor: &mut Tensor<T>) {
-        tensor.shared.borrow_mut().sync_replicas(tensor.id());
+    ///
+    /// # Errors
+    /// The tensor is of another context, or this is inside a worker.
+    #[track_caller]
+    pub fn sync_replicas<T: Dtype>(&self, tensor: &mut Tensor<T>) -> Result<(), Failure> {
+        let place = here();
+        tensor.is_of(&self.shared)?;
+        let mut s = self.shared.borrow_mut();
+        s.no_worker("sync_replicas", place)?;
+        s.sync_replicas(tensor.id());
+        Ok(())
     }
 
     /// Runs a kernel on the PEs that hold its tensors and waits for it.
@@ -299,9 +308,13 @@ impl Context {
     /// Takes another configuration of queues and collectives for the launches and process groups that follow.
     ///
     /// # Errors
-    /// The rings of the context's own links do not fit.
+    /// The rings of the context's own links do not fit, or this is inside a worker.
+    #[track_caller]
     pub fn configure_ccl(&self, ccl: Ccl) -> Result<(), Failure> {
-        self.shared.borrow_mut().configure_ccl(ccl)
+        let place = here();
+        let mut s = self.shared.borrow_mut();
+        s.no_worker("configure_ccl", place)?;
+        s.configure_ccl(ccl)
     }
 
     /// The ranks of the process group.
@@ -355,10 +368,10 @@ impl Context {
         program.listing(&position).to_string()
     }
 
-    /// What all launches did, in order.
+    /// What all launches have done until now, in order.
     #[must_use]
-    pub fn op_log(&self) -> Ref<'_, OpLog> {
-        Ref::map(self.shared.borrow(), |s| &s.log)
+    pub fn op_log(&self) -> OpLog {
+        self.shared.borrow().log.clone()
     }
 
     /// Simulated time at which the host stands.

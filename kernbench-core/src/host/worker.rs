@@ -149,6 +149,24 @@ impl Worker {
         }
     }
 
+    /// As [`Context::sync_replicas`], when the launches under way that use the tensor have completed.
+    ///
+    /// # Errors
+    /// A pending collective uses the tensor, or it is of another context.
+    #[track_caller]
+    pub fn sync_replicas<T: Dtype>(
+        &self,
+        tensor: &mut Tensor<T>,
+    ) -> impl Future<Output = Result<(), Failure>> {
+        let place = here();
+        async move {
+            tensor.is_of(&self.ctx.shared)?;
+            tensor.settle(tensor.elements(), true, &place).await?;
+            self.ctx.shared.borrow_mut().sync_replicas(tensor.id());
+            Ok(())
+        }
+    }
+
     /// How many launches it has submitted and does not know to have completed.
     #[must_use]
     pub fn pending(&self) -> usize {

@@ -22,7 +22,7 @@ pub struct OpLog {
     /// The machine they ran on.
     pub machine: Arc<Machine>,
     /// The launches.
-    pub launches: Vec<LaunchLog>,
+    pub launches: Vec<Arc<LaunchLog>>,
 }
 
 /// One launch: what was to be done and when it was.

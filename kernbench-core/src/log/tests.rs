@@ -38,7 +38,7 @@ fn log() -> OpLog {
     pe.store(y, 1);
     pe.barrier(Group::Cube);
     let mut log = OpLog::new(Arc::new(line.machine.clone()));
-    log.launches.push(logged(&line, b.finish()));
+    log.launches.push(Arc::new(logged(&line, b.finish())));
     log
 }
 

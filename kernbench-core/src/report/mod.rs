@@ -136,7 +136,7 @@ impl Report {
     /// to the last end. Issue and fidelity are those of the first.
     #[must_use]
     pub fn of_all(log: &OpLog, launches: &[usize]) -> Report {
-        let logs: Vec<&LaunchLog> = launches.iter().map(|&launch| &log.launches[launch]).collect();
+        let logs: Vec<&LaunchLog> = launches.iter().map(|&launch| &*log.launches[launch]).collect();
         let LaunchLog { issue, fidelity, .. } = logs[0];
         let machine = &*log.machine;
         let (mut ops, mut messages) = (BTreeMap::new(), BTreeMap::new());

@@ -17,14 +17,14 @@ use std::sync::Arc;
 fn log(line: &Line, program: Program, options: &Options) -> OpLog {
     let timing = run_with(line, &program, options);
     let mut log = OpLog::new(Arc::new(line.machine.clone()));
-    log.launches.push(LaunchLog {
+    log.launches.push(Arc::new(LaunchLog {
         program: Arc::new(program),
         timing,
         submitted_ps: 0,
         issue: options.issue,
         slots: options.slots.kind,
         fidelity: options.fidelity,
-    });
+    }));
     log
 }
 

@@ -1,6 +1,6 @@
 //! Changes of versions that move no values.
 
-use super::Store;
+use super::{Store, Version, Writer};
 use crate::ir::{AccessId, OpId, PeId, PeProgram, Program, TensorId};
 use std::ops::Range;
 
@@ -58,6 +58,16 @@ impl Store {
 
     /// What a program stored is unknown, for it ran without values: nobody has written it.
     pub fn forget(&mut self, program: &Program) {
+        self.forget_if(program, |_| true);
+    }
+
+    /// The same of what a launch stored and nobody has written since.
+    pub fn forget_launch(&mut self, program: &Program, launch: u32) {
+        let of_launch = |v: Version| v.launch == launch && v.writer != Writer::Host;
+        self.forget_if(program, |version| version.is_some_and(of_launch));
+    }
+
+    fn forget_if(&mut self, program: &Program, forgets: impl Fn(Option<Version>) -> bool) {
         for pe in &program.pes {
             for op in &pe.ops {
                 let Some(access) = pe.written_access(&op.kind) else { continue };
@@ -66,8 +76,11 @@ impl Store {
                 let poison = super::poison_byte(t.ty);
                 let size = t.ty.bytes() as usize;
                 for run in access.runs() {
-                    t.versions.forget(run.clone());
-                    t.bytes_mut()[run.start as usize * size..run.end as usize * size].fill(poison);
+                    let parts: Vec<_> = t.versions.over(run).filter(|(_, v)| forgets(*v)).collect();
+                    for (part, _) in parts {
+                        t.versions.forget(part.clone());
+                        t.bytes_mut()[part.start as usize * size..part.end as usize * size].fill(poison);
+                    }
                 }
             }
         }

@@ -113,4 +113,5 @@ pub(super) const PAGES: &[(&str, &str)] = pages![
     "KB0657"
     "KB0658"
     "KB0659"
+    "KB0660"
 ];

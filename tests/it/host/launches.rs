@@ -165,6 +165,52 @@ fn an_explicit_list_is_of_one_context() {
     panic!("the second context takes a launch of the first one");
 }
 
+/// A launch that does not complete takes those behind it along; what others have stored since stays.
+#[test]
+fn what_follows_a_launch_that_fails() {
+    let told = machine(1).spawn(1, async |_, ctx: Worker| {
+        let x = ctx.zeros::<f32>([1, 8], ONE, "x")?;
+        let mut y = ctx.zeros::<f32>([1, 8], ONE, "y")?;
+        let mut z = ctx.zeros::<f32>([1, 8], ONE, "z")?;
+        let limit = LaunchOptions { max_ps: Some(1), ..LaunchOptions::default() };
+        let a = ctx.launch_with("a", add { x: x.input(), y: y.output(), by: 1.0 }, &limit)?;
+        let b = ctx.launch("b", add { x: y.input(), y: z.output(), by: 1.0 })?;
+        let told = [a.await.unwrap_err(), b.await.unwrap_err()].map(|failure| places(&failure.to_string()));
+        assert!(told[0].starts_with("error[KB0403]"), "{}", told[0]);
+        assert!(y.get(0, 0).await.is_err() && z.get(0, 0).await.is_err(), "nobody has written them");
+        ctx.launch("c", add { x: x.input(), y: y.output(), by: 5.0 })?.await?;
+        assert_eq!(y.get(0, 0).await?, 5.0);
+        Ok(told[1].clone())
+    });
+    insta::assert_snapshot!(told.unwrap()[0], @r#"
+    error[KB0660]: launch `b` cannot start: launch `a`, which comes before it, does not complete
+      --> launches.rs `launch("b", add { x: y.input(), y: z.output(), by: 1.0 })?;`: launched here
+      --> launches.rs `launch_with("a", add { x: x.input(), y: y.output(), by: 1.0 }, &limit)?;`: this one does not complete
+      help: see why that one fails; it says so where it is awaited
+    "#);
+}
+
+/// A replica is brought up to date when the launches that use the tensor have completed.
+#[test]
+fn replicas_are_synced_after_launches_under_way() {
+    let ctx = machine(1);
+    let ends = ctx.spawn(1, async |_, ctx: Worker| {
+        let x = ctx.zeros::<f32>([1, 64], ONE, "x")?;
+        let mut y = ctx.zeros::<f32>([1, 64], Placement::replicated().on(1, 2), "y")?;
+        let one = LaunchOptions { grid: Some([1, 1]), ..LaunchOptions::default() };
+        drop(ctx.launch_with("add", add { x: x.input(), y: y.output(), by: 2.0 }, &one)?);
+        ctx.sync_replicas(&mut y).await?;
+        assert_eq!((ctx.yields(), ctx.pending()), (1, 0));
+        assert_eq!(y.get(0, 63).await?, 2.0);
+        Ok(ctx.now_ps())
+    });
+    // The log can be kept while the context goes on.
+    let log = ctx.op_log();
+    let x = ctx.zeros::<f32>([1, 8], ONE, "x").unwrap();
+    assert!(ends.unwrap()[0] > log.launches[0].timing.end_ps);
+    assert_eq!(ctx.read(&x).unwrap().sum(), 0.0);
+}
+
 /// The host reads and writes a range when the launches that use it have completed, whoever submitted them; others go on.
 #[test]
 fn host_reads_and_writes_wait_for_launches_that_use_the_range() {

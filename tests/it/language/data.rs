@@ -120,11 +120,11 @@ fn replicas_merge_over_launches() {
     assert_eq!(rotated(&ctx, x.input()), (vec![11.0, 3.0, 4.0, 10.0], 4 * 8 * 4));
     assert_eq!(ctx.read(&x).unwrap().column(0).to_vec(), [10.0, 11.0, 3.0, 4.0]);
     let before = ctx.now_ps();
-    ctx.sync_replicas(&mut x);
+    ctx.sync_replicas(&mut x).unwrap();
     assert!(ctx.now_ps() > before, "copies cost time");
     assert_eq!(rotated(&ctx, x.input()), (vec![11.0, 3.0, 4.0, 10.0], 0), "every replica is the newest");
     let before = ctx.now_ps();
-    ctx.sync_replicas(&mut x);
+    ctx.sync_replicas(&mut x).unwrap();
     assert_eq!(ctx.now_ps(), before, "nothing is left to copy");
 }
 
