@@ -101,6 +101,7 @@ pub struct Outcome {
 pub const BENCHES: &[Bench] = &[
     crate::attention::DECODE_SHORT,
     crate::attention::PREFILL_SHORT,
+    crate::attention::DECODE_LONG,
     crate::gemm::GEMM,
     crate::collectives::ALL_REDUCE,
     crate::mlp::MLP,

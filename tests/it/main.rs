@@ -7,6 +7,7 @@ mod diagnostics;
 mod host;
 mod ipcq;
 mod language;
+mod long;
 mod mlp;
 mod pages;
 mod probe;
