@@ -127,7 +127,7 @@ impl<'a, W: Wires> Simulation<'a, W> {
     /// A launch that somebody has cancelled.
     pub fn cancelled(&self) -> Option<usize> {
         let is_set = |launch: &Launch| launch.options.cancel.is_some_and(|c| c.load(Ordering::Relaxed));
-        self.launches.iter().position(is_set)
+        self.launches.iter().position(|launch| launch.completed < launch.total && is_set(launch))
     }
 
     /// The launch that has reached its time limit first, and the limit.

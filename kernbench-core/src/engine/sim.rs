@@ -70,12 +70,12 @@ impl<'a, W: Wires> Simulation<'a, W> {
     /// Handles events until there are none.
     pub fn drain(mut self) -> Result<Vec<Timing>, (usize, Box<Stall>)> {
         loop {
-            self.events += 1;
             if self.events.is_multiple_of(CANCEL_STRIDE)
                 && let Some(l) = self.cancelled()
             {
                 return Err(self.stall(l, Reason::Cancelled, self.launches[l].end_ps));
             }
+            self.events += 1;
             // What PEs do at an instant comes before what happens on the wires at it.
             let next = self.queue.next_ps();
             match self.wires.run(&self.paths, next.min(self.limit.saturating_add(1))) {

@@ -19,6 +19,8 @@ use std::task::{self, Poll};
 pub struct Collective<'a> {
     shared: Shared,
     number: Result<usize, Failure>,
+    /// The number of the `spawn` it belongs to.
+    spawn: u32,
     rank: usize,
     place: Place,
     done: bool,
@@ -40,8 +42,13 @@ impl Future for Collective<'_> {
         };
         let shared = self.shared.clone();
         let mut s = shared.borrow_mut();
+        if s.crew.is_none() || s.spawns != self.spawn {
+            self.done = true;
+            return Poll::Ready(Err(not_awaited(number, &self.place).into()));
+        }
         if s.is_collective_known(number) {
             self.done = true;
+            s.settle(self.rank, number);
             let submission = s.group.as_ref().and_then(|group| group.meetings[number].launched.clone());
             let submission = submission.ok_or_else(|| Failure(vec![]));
             return Poll::Ready(submission.and_then(|submission| s.outcome(&submission)).map(|(_, l)| l));
@@ -59,19 +66,28 @@ impl Drop for Collective<'_> {
             return;
         }
         let Ok(mut s) = self.shared.try_borrow_mut() else { return };
+        if s.spawns != self.spawn {
+            return;
+        }
+        if let Ok(number) = self.number {
+            s.settle(self.rank, number);
+        }
         let Some(crew) = s.crew.as_mut().filter(|crew| !crew.ending) else { return };
         let found = match &self.number {
             Err(failure) => failure.0.clone(),
-            Ok(number) => vec![
-                Diagnostic::error("KB0652", format!("collective {number} was entered and not awaited"))
-                    .at(self.place.clone(), "entered here")
-                    .help("write `.await` behind it: the other ranks count on this one"),
-            ],
+            Ok(number) => vec![not_awaited(*number, &self.place)],
         };
         if let Some(hand) = crew.hands.get_mut(self.rank) {
             hand.findings.extend(found);
         }
     }
+}
+
+/// What is wrong with a rank that has entered a collective and does not wait for it.
+pub(super) fn not_awaited(number: usize, place: &Place) -> Diagnostic {
+    Diagnostic::error("KB0652", format!("collective {number} was entered and not awaited"))
+        .at(place.clone(), "entered here")
+        .help("write `.await` behind it: the other ranks count on this one")
 }
 
 /// The collectives. Each is entered when it is called; `.await` it. All ranks must enter the same ones in the same
@@ -96,6 +112,7 @@ impl Worker {
         Collective {
             shared: self.ctx.shared.clone(),
             number,
+            spawn: s.spawns,
             rank: self.rank,
             place,
             done: false,

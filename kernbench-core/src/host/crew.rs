@@ -32,6 +32,8 @@ pub(super) struct Hand {
     pub yields: usize,
     /// Collectives it has entered.
     pub entered: usize,
+    /// Those of them that are not awaited yet, each with where it was entered.
+    pub open: Vec<(usize, Place)>,
     /// What is wrong with how it used collectives.
     pub findings: Vec<Diagnostic>,
     pub started: bool,

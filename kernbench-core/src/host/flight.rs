@@ -58,6 +58,8 @@ pub(super) enum Fate {
 #[derive(Debug, Default)]
 pub(super) struct Flights {
     pub list: Vec<Flight>,
+    /// Those of another fidelity, which come to their ends before the first of `list` starts.
+    ended: Vec<Flight>,
     fidelity: Fidelity,
     /// Launches in the op log before the first of them.
     logged: usize,
@@ -164,7 +166,7 @@ impl State {
             let flights = &mut self.flights;
             let known = flights.list.iter().filter_map(|f| f.known_ps).max();
             flights.floor = flights.floor.max(known.unwrap_or(0));
-            flights.list.clear();
+            flights.ended.append(&mut flights.list);
             (flights.fidelity, flights.logged) = (fidelity, self.log.launches.len());
         }
         flight.submitted_ps = flight.submitted_ps.max(self.flights.floor);
@@ -238,7 +240,8 @@ impl State {
                         issue: f.issue,
                         max_ps: f.max_ps,
                         slots: f.slots,
-                        cancel: f.cancel.as_deref(),
+                        // Nobody cancels what has come to its end.
+                        cancel: f.cancel.as_deref().filter(|_| f.known_ps.is_none()),
                         ..Options::new(machine)
                     },
                     submitted_ps: f.submitted_ps,
@@ -312,10 +315,11 @@ impl State {
     /// Forgets the launches under way once the host knows that all have completed.
     pub(super) fn land(&mut self) {
         let now = self.round_ps.unwrap_or(self.now);
-        if self.flights.list.iter().any(|f| f.is_under_way(now)) {
+        if self.flights.all().any(|f| f.is_under_way(now)) {
             return;
         }
         self.flights.list.clear();
+        self.flights.ended.clear();
         for tensor in std::mem::take(&mut self.flights.doomed) {
             self.free(tensor);
         }
@@ -324,7 +328,7 @@ impl State {
     /// Whether a tensor must outlive a launch under way; then it is freed when that has completed.
     pub(super) fn outlives_its_owner(&mut self, tensor: TensorId) -> bool {
         let now = self.round_ps.unwrap_or(self.now);
-        let used = self.flights.list.iter().any(|f| f.is_under_way(now) && f.uses_at_all(tensor));
+        let used = self.flights.all().any(|f| f.is_under_way(now) && f.uses_at_all(tensor));
         if used {
             self.flights.doomed.push(tensor);
         }
@@ -334,11 +338,16 @@ impl State {
     /// The plain launches under way that the host must wait for before it reads, or writes, a range.
     pub(super) fn users(&self, tensor: TensorId, range: &Range<u64>, write: bool) -> Vec<LaunchId> {
         let blocks = |f: &&Flight| !f.collective && f.is_under_way(self.now) && f.uses(tensor, range, write);
-        self.flights.list.iter().filter(blocks).map(|f| f.id).collect()
+        self.flights.all().filter(blocks).map(|f| f.id).collect()
     }
 }
 
 impl Flights {
+    /// Also those of another fidelity.
+    fn all(&self) -> impl Iterator<Item = &Flight> {
+        self.ended.iter().chain(&self.list)
+    }
+
     /// These launches and all that come before them.
     fn before(&self, after: &[LaunchId]) -> Vec<LaunchId> {
         let mut before = after.to_vec();

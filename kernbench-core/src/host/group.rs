@@ -90,6 +90,9 @@ impl State {
                 Operation::AllReduce => None,
                 _ => configured.or_else(first),
             };
+            if let Some((a, Some(entry))) = chosen {
+                entry.check_topology(a.topologies)?;
+            }
             others.push(match chosen.map(|(a, entry)| (self.choice(a, entry, world), entry)) {
                 Some((Err(failure), Some(_))) => return Err(failure),
                 chosen => chosen.map(|(choice, _)| choice),

@@ -149,8 +149,16 @@ impl State {
                 .help("let all ranks enter the same collectives in the same order, with equal sizes")
                 .into());
         }
+        hand.open.push((number, new.place.clone()));
         meeting.entered[rank] = Some(new);
         Ok(number)
+    }
+
+    /// Notes that a collective which a rank has entered is awaited, or never will be.
+    pub(super) fn settle(&mut self, rank: usize, number: usize) {
+        if let Some(hand) = self.crew.as_mut().and_then(|crew| crew.hands.get_mut(rank)) {
+            hand.open.retain(|(open, _)| *open != number);
+        }
     }
 
     /// Launches the collectives that every rank has entered.
@@ -274,6 +282,10 @@ impl State {
             Err(d.into())
         };
         let world = self.group.as_ref().map_or(0, |group| group.world as usize);
+        if rank >= world {
+            // Told on entering.
+            return Ok(());
+        }
         if let Some(root) = wanted.root.filter(|root| *root >= world) {
             return wrong(
                 format!("there is no rank {root} to broadcast from: the group has {world} ranks"),

@@ -2,6 +2,7 @@
 //!
 //! Invariant: one thread, in order of rank. Only the end of a round drives the engine.
 
+use super::calls::not_awaited;
 use super::crew::{Crew, Hand};
 use super::worker::completed;
 use super::{Context, Worker, here};
@@ -154,6 +155,7 @@ impl super::state::State {
         };
         self.crew = Some(Crew { hands: (0..n).map(hand).collect(), device, ..Crew::default() });
         self.round_ps = Some(now);
+        self.spawns += 1;
         if let Some(group) = &mut self.group {
             group.begin();
         }
@@ -174,7 +176,10 @@ impl super::state::State {
     fn turn_over(&mut self, rank: usize, returned: bool) -> Option<Failure> {
         let hand = self.crew.as_mut()?.hands.get_mut(rank)?;
         hand.returned = returned;
-        let found = std::mem::take(&mut hand.findings);
+        let mut found = std::mem::take(&mut hand.findings);
+        if returned {
+            found.extend(hand.open.drain(..).map(|(number, place)| not_awaited(number, &place)));
+        }
         (!found.is_empty()).then_some(Failure(found))
     }
 }

@@ -49,6 +49,8 @@ pub(super) struct State {
     /// When the round of workers began, while there are workers.
     pub(super) round_ps: Option<Ps>,
     pub(super) crew: Option<Crew>,
+    /// How many `spawn`s there were.
+    pub(super) spawns: u32,
     pub(super) group: Option<Group>,
     /// By number; a number that is free is given again.
     tensors: Vec<Option<Owned>>,
@@ -84,6 +86,7 @@ impl State {
             flights: Flights::default(),
             round_ps: None,
             crew: None,
+            spawns: 0,
             group: None,
             tensors: vec![],
             unused: vec![],

@@ -119,12 +119,20 @@ impl Collective {
             Operation::Barrier => return (0.0, 0.0),
         };
         let terms = || from.iter().map(|x| x[of_all].exact());
+        if T::TYPE == ElementType::I32 {
+            // Sums and products wrap.
+            let terms = || terms().map(|x| x as i32);
+            match self.reduce {
+                ReduceOp::Sum => return (terms().fold(0, i32::wrapping_add).into(), 0.0),
+                ReduceOp::Prod => return (terms().fold(1, i32::wrapping_mul).into(), 0.0),
+                ReduceOp::Max | ReduceOp::Min => {}
+            }
+        }
         let rounding = |magnitude: f64| {
             let (u, least): (f64, f64) = match T::TYPE {
                 ElementType::F16 => (1.0 / 2048.0, 2f64.powi(-24)),
                 ElementType::Bf16 => (1.0 / 256.0, 2f64.powi(-133)),
-                ElementType::F32 => (1.0 / 16_777_216.0, 2f64.powi(-149)),
-                _ => return 0.0,
+                _ => (1.0 / 16_777_216.0, 2f64.powi(-149)),
             };
             let k = world.saturating_sub(1) as f64;
             k * u / (1.0 - k * u) * magnitude + k * least
@@ -163,6 +171,19 @@ mod tests {
         assert_eq!(said(AllToAll, from, [&[1, 30], &[2, 40]]), None);
         assert_eq!(said(AllToAll, from, [&[1, 2], &[30, 40]]), Some((0, 1)));
         assert_eq!(said(Barrier, from, [&[], &[]]), None);
+    }
+
+    #[test]
+    fn integers_wrap() {
+        let from: [&[i32]; 2] = [&[i32::MAX, 1 << 20], &[2, (1 << 20) + 3]];
+        let right = |reduce, got: [i32; 2]| {
+            let c = Collective { operation: Operation::AllReduce, reduce, root: 0 };
+            c.wrong(&from, &[&got, &got]).is_none()
+        };
+        assert!(right(ReduceOp::Sum, [i32::MIN + 1, (2 << 20) + 3]));
+        assert!(right(ReduceOp::Prod, [-2, 3 << 20]));
+        assert!(!right(ReduceOp::Prod, [i32::MAX, 3 << 20]));
+        assert!(right(ReduceOp::Max, [i32::MAX, (1 << 20) + 3]));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use kernbench_core::topology::{
 };
 use kernbench_core::ty::ElementType;
 use kernbench_core::units::Ps;
-use kernbench_kernels::collectives::{ALGORITHMS, Case};
+use kernbench_kernels::collectives::{ALGORITHMS, Case, RING_ALLREDUCE};
 
 /// Rows that differ in their size only.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -190,14 +190,18 @@ impl Plan {
         };
         ccl.defaults.vc_chunk_size = ccl.defaults.vc_chunk_size.min(ccl.defaults.slot_size);
         ccl.defaults.buffer_kind = kind.buffer_kind;
-        if kind.operation == Operation::AllReduce {
-            (ccl.defaults.algorithm, ccl.defaults.large_algorithm) = (entry.name.clone(), None);
-        } else {
-            ccl.defaults.large_algorithm = None;
-        }
-        // All SIPs are ranks.
-        ccl.algorithms.iter_mut().for_each(|entry| entry.world_size = None);
-        ccl.algorithms.insert(0, entry);
+        // A group needs an algorithm for all-reduces, too.
+        let all_reduce = ccl::Algorithm {
+            name: RING_ALLREDUCE.name.to_owned(),
+            module: RING_ALLREDUCE.name.to_owned(),
+            topology: RankTopology::Ring1d,
+            ..entry.clone()
+        };
+        ccl.algorithms = match kind.operation {
+            Operation::AllReduce => vec![entry],
+            _ => vec![all_reduce, entry],
+        };
+        (ccl.defaults.algorithm, ccl.defaults.large_algorithm) = (ccl.algorithms[0].name.clone(), None);
         Ok(ccl)
     }
 }

@@ -6,7 +6,7 @@ mod own_all_reduce;
 use super::{ONE, machine_with, told};
 use kernbench::ccl::Ccl;
 use kernbench::diag::Failure;
-use kernbench::host::{Algorithm, Backend, Ranks, ReduceOp, SpawnError, Worker};
+use kernbench::host::{Algorithm, Backend, Operation, Ranks, ReduceOp, SpawnError, Worker};
 use kernbench::prelude::*;
 use own_all_reduce::{CCL, STAR};
 
@@ -275,7 +275,7 @@ fn mistakes_of_the_configuration_name_key_and_file() {
     let init = |from: &str, to: &str| {
         assert!(CCL.contains(from), "{from}");
         let ctx = machine_with(2, Ccl::from_yaml("ccl.yaml", &CCL.replace(from, to)).unwrap());
-        ctx.init_process_group(Backend::Ahbm(&[&[STAR]])).unwrap_err().to_string()
+        ctx.init_process_group(Backend::Ahbm(&[&[STAR, MEET]])).unwrap_err().to_string()
     };
     insta::assert_snapshot!(init("mine.star_allreduce", "mine.star_all_reduce"), @"
     error[KB0308]: no algorithm is registered as `star_all_reduce`
@@ -299,8 +299,109 @@ fn mistakes_of_the_configuration_name_key_and_file() {
       --> ccl.yaml, byte 126
       help: give all algorithms of a process group the same, or leave it out
     ");
+    let meet = "  meet: {module: meet, topology: tree}\n  my_star:\n    module";
+    insta::assert_snapshot!(init("  my_star:\n    module", meet), @"
+    error[KB0321]: `meet` does not run on `tree`
+      --> ccl.yaml, byte 76
+      help: write `full`
+    ");
     insta::assert_snapshot!(init("algorithm: my_star\n", "algorithm: my_star\n  slot_size: 8388608\n"), @"
     error[KB0658]: the rings of PE 0 of cube 0 of SIP 0 take 33554432 bytes, but the TCM of a PE has 16777216 bytes
       help: lower `slot_size` or `n_slots` in ccl.yaml, or take another `buffer_kind`
+    ");
+}
+
+/// However a rank gets rid of a collective it does not await, it is told.
+#[test]
+fn a_collective_that_is_forgotten_or_kept() {
+    let result = ranks(2, async |rank, ctx, t| {
+        let entered = ctx.all_reduce(t, ReduceOp::Sum);
+        if rank == 0 {
+            std::mem::forget(entered);
+        } else {
+            entered.await?;
+        }
+        Ok(())
+    });
+    insta::assert_snapshot!(told(result), @"
+    error[KB0652]: rank 0: collective 0 was entered and not awaited
+      --> group.rs `all_reduce(t, ReduceOp::Sum);`: entered here
+      help: write `.await` behind it: the other ranks count on this one
+    ");
+    let ctx = group(2);
+    let mut tensors = [0, 1].map(|sip| {
+        ctx.set_device(sip).unwrap();
+        ctx.zeros::<f32>([1, 8], ONE, "t").unwrap()
+    });
+    let given = std::cell::RefCell::new(tensors.iter_mut().rev().collect::<Vec<_>>());
+    let kept = std::cell::RefCell::new(vec![]);
+    let result = ctx.spawn(2, async |_, ctx: Worker| {
+        let t = given.borrow_mut().pop().unwrap();
+        kept.borrow_mut().push(ctx.all_reduce(t, ReduceOp::Sum));
+        Ok(())
+    });
+    insta::assert_snapshot!(told(result), @"
+    error[KB0652]: rank 0: collective 0 was entered and not awaited
+      --> group.rs `all_reduce(t, ReduceOp::Sum));`: entered here
+      help: write `.await` behind it: the other ranks count on this one
+    error[KB0652]: rank 1: collective 0 was entered and not awaited
+      --> group.rs `all_reduce(t, ReduceOp::Sum));`: entered here
+      help: write `.await` behind it: the other ranks count on this one
+    ");
+    let result = ctx.spawn(2, async |rank, ctx: Worker| {
+        ctx.set_device(rank)?;
+        let mut t = ctx.zeros::<f32>([1, 8], ONE, "u")?;
+        let old = kept.borrow_mut().pop();
+        ctx.all_reduce(&mut t, ReduceOp::Sum).await?;
+        match old {
+            Some(old) => old.await.map(|_| ()),
+            None => Ok(()),
+        }
+    });
+    insta::assert_snapshot!(told(result), @"
+    error[KB0652]: rank 0: collective 0 was entered and not awaited
+      --> group.rs `all_reduce(t, ReduceOp::Sum));`: entered here
+      help: write `.await` behind it: the other ranks count on this one
+    error[KB0652]: rank 1: collective 0 was entered and not awaited
+      --> group.rs `all_reduce(t, ReduceOp::Sum));`: entered here
+      help: write `.await` behind it: the other ranks count on this one
+    ");
+}
+
+/// A barrier that waits for nobody.
+#[kernel]
+fn meet<T: Num>(c: Ranks<T>) {
+    assert_eq!(c.to[0].ncols(), 0);
+}
+
+const MEET: Algorithm = Algorithm {
+    name: "meet",
+    operation: Operation::Barrier,
+    launch: kernbench::launch_by_type!(meet),
+    ..STAR
+};
+
+#[test]
+fn a_rank_that_is_not_in_the_group() {
+    let result = group(2).spawn(3, async |_, ctx: Worker| {
+        let mut t = ctx.zeros::<f32>([1, 8], ONE, "t")?;
+        ctx.all_reduce(&mut t, ReduceOp::Sum).await?;
+        Ok(())
+    });
+    insta::assert_snapshot!(told(result), @"
+    error[KB0654]: rank 2: rank 2 is not in the process group, which has 2 ranks
+      --> group.rs `all_reduce(&mut t, ReduceOp::Sum).await?;`: entered here
+      help: spawn as many workers as `world_size()`, or leave the others out with an `if`
+    ");
+}
+
+#[test]
+fn the_configuration_is_not_for_workers() {
+    let ctx = group(2);
+    let result = ctx.spawn(1, async |_, _: Worker| ctx.configure_ccl(ctx.ccl()));
+    insta::assert_snapshot!(told(result), @"
+    error[KB0650]: rank 0: `configure_ccl` of the context inside a worker: it would stop all workers
+      --> group.rs `configure_ccl(ctx.ccl()));`: called here
+      help: use what `spawn` gives the worker, and `.await` it
     ");
 }

@@ -6,6 +6,8 @@ use kernbench::engine::Fidelity;
 use kernbench::host::{LaunchId, LaunchOptions, Worker};
 use kernbench::prelude::*;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Adds one to a tensor a number of times.
 #[kernel]
@@ -279,4 +281,47 @@ fn a_launch_of_another_fidelity_follows_all_others() {
     let alone = loads_of_one_slice(&[1], &[Fidelity::Message]);
     assert!(both[1].0 > both[0].1, "{both:?}");
     assert_eq!(both[1].1 - both[1].0, alone[0].1 - alone[0].0);
+}
+
+/// A launch of another fidelity follows all others; the host still waits for those.
+#[test]
+fn the_host_waits_for_launches_of_another_fidelity() {
+    let ctx = machine(1);
+    ctx.spawn(1, async |_, ctx: Worker| {
+        let x = ctx.zeros::<f32>([1, 4096], ONE, "x")?;
+        let mut y = ctx.zeros::<f32>([1, 4096], ONE, "y")?;
+        let first = ctx.launch("add", add { x: x.input(), y: y.output(), by: 1.0 })?;
+        let u = ctx.zeros::<f32>([1, 8], ONE, "u")?;
+        let mut v = ctx.zeros::<f32>([1, 8], ONE, "v")?;
+        let options = LaunchOptions { fidelity: Some(Fidelity::Message), ..LaunchOptions::default() };
+        drop(ctx.launch_with("add", add { x: u.input(), y: v.output(), by: 1.0 }, &options)?);
+        ctx.write(&mut y, &kernbench::ndarray::Array2::ones([1, 4096])).await?;
+        assert_eq!(ctx.yields(), 1, "the first launch writes what the host writes");
+        let now = ctx.now_ps();
+        first.await?;
+        assert_eq!((ctx.yields(), ctx.now_ps()), (1, now), "it has completed");
+        Ok(())
+    })
+    .unwrap();
+}
+
+/// A flag that is set before a launch cancels it, one that is set after its end does not.
+#[test]
+fn what_has_come_to_its_end_is_not_cancelled() {
+    let flag = Arc::new(AtomicBool::new(false));
+    machine(2)
+        .spawn(1, async |_, ctx: Worker| {
+            let mut long = ctx.zeros::<f32>([1, 4096], ONE, "long")?;
+            ctx.set_device(1)?;
+            let mut short = ctx.zeros::<f32>([1, 64], ONE, "short")?;
+            let options = LaunchOptions { cancel: Some(flag.clone()), ..LaunchOptions::default() };
+            let under_way = ctx.launch("work", work { x: long.inout(), times: 20_000 })?;
+            ctx.launch_with("work", work { x: short.inout(), times: 100 }, &options)?.await?;
+            flag.store(true, Ordering::Relaxed);
+            let next = ctx.launch_with("work", work { x: short.inout(), times: 1 }, &options)?;
+            assert_eq!(next.await.unwrap_err().0[0].code, "KB0404");
+            under_way.await?;
+            Ok(())
+        })
+        .unwrap();
 }

@@ -134,8 +134,8 @@ fn a_cancelled_run() {
     let stall = stall(b, |o| o.cancel = Some(&CANCEL));
     assert_eq!(stall.reason, Reason::Cancelled);
     assert_snapshot!(stall, @"
-    error[KB0404]: cancelled at 515 ns, 1489 of 2000 ops are not complete
-      --> kernel.rs:512:9: sip0.cube0.pe0: `x = full` is under way
+    error[KB0404]: cancelled at 0 ns, 2000 of 2000 ops are not complete
+      --> kernel.rs:1:9: sip0.cube0.pe0: `x = full` is under way
       help: start it again
     ");
 }
