@@ -28,6 +28,12 @@ pub enum ElementType {
 }
 
 impl ElementType {
+    /// Whether it is a floating-point type.
+    #[must_use]
+    pub const fn is_float(self) -> bool {
+        matches!(self, ElementType::F16 | ElementType::Bf16 | ElementType::F32)
+    }
+
     /// Bytes of one element in memory.
     #[must_use]
     pub const fn bytes(self) -> u32 {

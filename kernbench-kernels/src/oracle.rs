@@ -3,7 +3,10 @@
 //!
 //! Blocks of keys are widened once for many queries; every host gives the same bits.
 
+mod general;
 mod lanes;
+
+pub use general::{Inputs, Outputs, general, plain_general, with_outliers};
 
 use crate::bench::HostArray;
 use kernbench_core::ty::{ElementType, Float};

@@ -43,10 +43,6 @@ impl Lowering<'_> {
         if let Some(intrinsic) = intrinsics::find(&text) {
             return Some(intrinsic);
         }
-        if intrinsics::RESERVED.contains(&text.as_str()) {
-            self.errors.at(name.span(), format!("`tl::{text}` is reserved and not available yet"));
-            return None;
-        }
         let (hint, meant) = intrinsics::suggest(&text);
         self.errors.at(name.span(), format!("unknown intrinsic `tl::{text}`: {hint}"));
         meant

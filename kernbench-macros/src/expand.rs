@@ -58,6 +58,16 @@ pub fn kernel(mut kernel: Kernel, unused: &[GenericParam], errors: &Errors) -> T
         let name = &a.name;
         quote!(self.#name.tensor())
     });
+    let mut tensors = quote!(::std::vec![#(#tensors),*]);
+    let optional: Vec<&Ident> =
+        arguments.iter().filter(|a| a.is_optional_tensor()).map(|a| &a.name).collect();
+    if !optional.is_empty() {
+        tensors = quote! {
+            let mut tensors = #tensors;
+            #(tensors.extend(self.#optional.map(|view| view.tensor()));)*
+            tensors
+        };
+    }
     // A result is a mistake told already: what it borrows from is no other one.
     let (scope, output) = match in_scope(&sig.output, &parse_quote!('__scope)) {
         Some(output) => (quote!('__scope), output),
@@ -88,7 +98,7 @@ pub fn kernel(mut kernel: Kernel, unused: &[GenericParam], errors: &Errors) -> T
             }
 
             fn tensors(&self) -> ::std::vec::Vec<#tl::__rt::TensorId> {
-                ::std::vec![#(#tensors),*]
+                #tensors
             }
         }
 

@@ -22,9 +22,6 @@ const fn named(by: usize, name: &'static str, signature: &'static str, doc: &'st
     Intrinsic { name, signature, doc, named_by: Some(by) }
 }
 
-/// Names kept for intrinsics to come: a call is an error that says so.
-pub const RESERVED: &[&str] = &["read"];
-
 const FLOAT_STEP: &str = "<'e, T: Float>(x: impl Operand<'e, T>) -> Expr<'e, T>";
 const NUM_STEP: &str = "<'e, T: Num>(x: impl Operand<'e, T>) -> Expr<'e, T>";
 const TWO: &str = "<'e, T: Num>(a: impl Operand<'e, T>, b: impl Operand<'e, T>) -> Expr<'e, T>";
@@ -37,6 +34,8 @@ const REDUCE: &str = "<'s, 'e, T: Num>(x: impl Operand<'e, T>, axis: Axis) -> Ti
 pub const TABLE: &[Intrinsic] = &[
     plain("load", "<'s, T: Dtype>(view: impl Readable<T>) -> Tile<'s, T>",
         "Reads `view` from HBM into a new tile of its shape.\n\nOne DMA read."),
+    plain("read", "<T: Dtype>(view: impl Readable<T>) -> Vec<T>",
+        "The elements of `view` in row-major order, as they are when the kernel is launched: block tables, lengths and whatever else decides what the kernel does. The same launch must not write them.\n\nOne DMA read, and a fence: later ops wait for the values."),
     named(0, "store", "<'e, T: Dtype>(view: impl Writable<T>, x: impl Operand<'e, T>)",
         "Writes `x` to `view`, which has the shape of `x`.\n\nOne DMA write; an expression is evaluated by a MATH op first."),
     plain("zeros", "<'s, T: Num>(shape: [usize; 2]) -> Tile<'s, T>",
@@ -217,8 +216,9 @@ mod tests {
             format!("{}({})", i.name, names.join(", "))
         };
         let lines: Vec<String> = TABLE.iter().map(line).collect();
-        insta::assert_snapshot!(lines.join("\n"), @r"
+        insta::assert_snapshot!(lines.join("\n"), @"
         load(view)
+        read(view)
         store(view, x)
         zeros(shape)
         full(shape, value)
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let mut names: Vec<&str> = TABLE.iter().map(|i| i.name).chain(RESERVED.iter().copied()).collect();
+        let mut names: Vec<&str> = TABLE.iter().map(|i| i.name).collect();
         names.sort_unstable();
         let all = names.len();
         names.dedup();

@@ -3,8 +3,8 @@
 use syn::ext::IdentExt;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Attribute, Block, FnArg, Generics, Ident, Lifetime, ParenthesizedGenericArguments, Pat, PatType,
-    Receiver, ReturnType, Signature, Type, TypeFnPtr, TypeReference, Visibility,
+    Attribute, Block, FnArg, GenericArgument, Generics, Ident, Lifetime, ParenthesizedGenericArguments, Pat,
+    PatType, PathArguments, Receiver, ReturnType, Signature, Type, TypeFnPtr, TypeReference, Visibility,
 };
 
 use crate::names::Binding;
@@ -78,8 +78,22 @@ impl Argument {
 
     /// Whether the argument is a view of a tensor: `In`, `Out` or `InOut`.
     pub fn is_tensor(&self) -> bool {
-        last_segment(&self.ty).is_some_and(|name| name == "In" || name == "Out" || name == "InOut")
+        is_view(&self.ty)
     }
+
+    /// Whether the argument is a view of a tensor that may be left out: `Option<In<T>>`.
+    pub fn is_optional_tensor(&self) -> bool {
+        let Type::Path(path) = &self.ty else { return false };
+        let Some(segment) = path.path.segments.last().filter(|segment| segment.ident == "Option") else {
+            return false;
+        };
+        let PathArguments::AngleBracketed(inner) = &segment.arguments else { return false };
+        inner.args.iter().any(|inner| matches!(inner, GenericArgument::Type(ty) if is_view(ty)))
+    }
+}
+
+fn is_view(ty: &Type) -> bool {
+    last_segment(ty).is_some_and(|name| name == "In" || name == "Out" || name == "InOut")
 }
 
 impl Device {

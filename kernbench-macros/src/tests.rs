@@ -452,7 +452,6 @@ fn one_message_for_one_mistake() {
         "xs.fold(z, tl::maximum);",
         "xs.map(kernbench::tl::exp);",
         "kernbench::tl::load(x);",
-        "tl::read(x);",
         "let tl = 1;",
         "f(|scratch_scope| 1);",
         "match p { Pair { tl } => (), }",
@@ -487,8 +486,6 @@ fn one_message_for_one_mistake() {
         an intrinsic is not a value: write `|x| tl::exp(x)`
     kernbench::tl::load(x);
         in a kernel an intrinsic is written `tl::load`
-    tl::read(x);
-        `tl::read` is reserved and not available yet
     let tl = 1;
         `tl` is bound by the macro: give this binding another name
     f(|scratch_scope| 1);

@@ -1,10 +1,11 @@
-//! The command line: `run`, `list`, `program`, `log`, `topology`, `probe`, `collectives`, `explain`.
+//! The command line: `run`, `list`, `program`, `log`, `topology`, `probe`, `collectives`, `conform`, `explain`.
 //!
 //! Results go to stdout; diagnostics and progress to stderr. The exit code is 0 if a result is right
 //! (or was not asked for), 1 if it is wrong, 2 for any mistake of the user, 130 after Ctrl-C.
 
 mod bench;
 mod collectives;
+mod conform;
 mod explain;
 mod files;
 mod inputs;
@@ -47,6 +48,7 @@ Examples:
   kernbench log gqa-decode-short --timed           every op with its times
   kernbench probe                                  what transfers cost on the machine
   kernbench collectives --op all_reduce            what collectives between SIPs cost
+  kernbench conform conformance/onnx_attention     run an outside suite of attention cases
   kernbench explain KB0303                         what a diagnostic means";
 
 #[derive(Subcommand)]
@@ -58,6 +60,7 @@ enum Command {
     Topology(topology::Args),
     Probe(probe::Args),
     Collectives(Box<collectives::Args>),
+    Conform(conform::Args),
     Explain(explain::Args),
 }
 
@@ -108,6 +111,7 @@ pub fn main(benches: &[&[Bench]]) -> ExitCode {
         Command::Topology(args) => topology::run(args, &mut session).map(|()| ExitCode::SUCCESS),
         Command::Probe(args) => probe::run(args, &mut session).map(|()| ExitCode::SUCCESS),
         Command::Collectives(args) => collectives::run(args, &mut session),
+        Command::Conform(args) => conform::run(args, &mut session),
         Command::Explain(args) => explain::run(args).map(|()| ExitCode::SUCCESS),
     };
     let mut told = std::mem::take(&mut session.warnings);

@@ -68,7 +68,7 @@ macro_rules! snapshot {
 
 #[test]
 fn help_texts() {
-    let commands = ["run", "list", "program", "log", "topology", "probe", "explain"];
+    let commands = ["run", "list", "program", "log", "topology", "probe", "conform", "explain"];
     let mut text = kernbench("--help").text();
     for command in commands {
         text += "\n\n";

@@ -1,8 +1,10 @@
 //! The integration tests: one binary, data in, text out.
 
 mod architecture;
+mod attention;
 mod cli;
 mod collectives;
+mod conform;
 mod diagnostics;
 mod host;
 mod ipcq;

@@ -199,7 +199,7 @@ impl State {
         let launch = Rc::new(Launch {
             topology: self.topology.clone(),
             links: order.queues.links.clone(),
-            tensors: self.tensor_states(),
+            tensors: self.tensor_states(&kernel.tensors()),
             grid: self.grid(kernel, options)?,
             max_ops: options.max_ops.unwrap_or(1 << 26),
             slot_bytes: u64::from(self.ccl.defaults.slot_size),

@@ -11,7 +11,7 @@ use crate::ir::{PeId, TensorId, TensorInfo};
 use crate::log::OpLog;
 use crate::placement::{Placement, Shards};
 use crate::store::Store;
-use crate::tl::{Newest, TensorState};
+use crate::tl::{Newest, TensorState, Values};
 use crate::topology::{BufferKind, Links, PeAt, Topology};
 use crate::ty::{Dir, ElementType};
 use crate::units::Ps;
@@ -319,13 +319,17 @@ impl State {
     }
 
     /// The tensors as a launch finds them.
-    pub(super) fn tensor_states(&self) -> Vec<Option<TensorState>> {
+    pub(super) fn tensor_states(&self, arguments: &[TensorId]) -> Vec<Option<TensorState>> {
         let state = |(i, t): (usize, &Option<Owned>)| {
+            let id = TensorId(i as u32);
             t.as_ref().map(|Owned { serial, info, shards }| TensorState {
                 serial: *serial,
                 info: info.clone(),
                 shards: shards.clone(),
-                newest: self.newest(TensorId(i as u32), shards),
+                newest: self.newest(id, shards),
+                values: arguments
+                    .contains(&id)
+                    .then(|| Values { bytes: self.store.snapshot(id), unwritten: self.store.holes(id) }),
             })
         };
         self.tensors.iter().enumerate().map(state).collect()

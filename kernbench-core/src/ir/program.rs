@@ -49,6 +49,8 @@ pub struct PeProgram {
     pub transfers: Vec<Transfer>,
     /// The composite GEMMs.
     pub composites: Vec<Composite>,
+    /// The loads whose values the kernel has looked at while it was recorded.
+    pub reads: Vec<OpId>,
     /// The most scratch bytes in use at once.
     pub peak_bytes: u32,
 }

@@ -3,6 +3,7 @@
 use super::{Store, Version, Writer};
 use crate::ir::{AccessId, OpId, PeId, PeProgram, Program, TensorId};
 use std::ops::Range;
+use std::sync::OnceLock;
 
 impl Store {
     /// Every replica holds the newest version from now on: somebody copied it there.
@@ -32,6 +33,9 @@ impl Store {
             for (i, op) in pe.ops.iter().enumerate() {
                 if let Some(access) = pe.written_access(&op.kind) {
                     self.note_store(pe, access, OpId(i as u32), launch);
+                    if let Some(t) = self.get_mut(pe.access(access).tensor) {
+                        t.bytes = OnceLock::new();
+                    }
                 }
             }
         }

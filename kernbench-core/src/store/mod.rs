@@ -4,7 +4,8 @@
 //! newest version, so the bytes of a stale replica can never be seen. Which replica holds the newest
 //! version is told by the [`Version`](crate::store::Version) of each range.
 //!
-//! Invariant: without data no bytes are allocated; with data none are before they are asked for.
+//! Invariant: without data no bytes are allocated but those of integers that the host writes; with data none
+//! are before they are asked for.
 
 mod changes;
 mod versions;
@@ -103,12 +104,33 @@ impl Store {
         self.tensors.get_mut(id.at())?.as_mut()
     }
 
+    /// Whether what the host writes to a tensor is kept: integers also without data, since kernels read
+    /// tables and lengths while they are recorded.
+    fn keeps(&self, id: TensorId) -> bool {
+        self.data || self.get(id).is_some_and(|t| !t.ty.is_float())
+    }
+
+    /// The bytes of a tensor as they are now, without a copy; `None` if they are not known: nobody has asked
+    /// for any, or a launch without data has written some.
+    #[must_use]
+    pub fn snapshot(&self, id: TensorId) -> Option<Arc<Vec<u8>>> {
+        self.get(id)?.bytes.get().cloned()
+    }
+
+    /// The ranges of elements that nobody has written, in order.
+    #[must_use]
+    pub fn holes(&self, id: TensorId) -> Vec<Range<u64>> {
+        let Some(t) = self.get(id) else { return vec![] };
+        let holes = t.versions.over(0..t.elements()).filter(|(_, version)| version.is_none());
+        holes.map(|(range, _)| range).collect()
+    }
+
     /// The host writes a whole tensor, little-endian and row-major. The caller has checked the length.
     /// Bytes given as an [`Arc`] are not copied.
     pub fn write_host(&mut self, id: TensorId, bytes: impl Into<Arc<Vec<u8>>>) {
-        let (data, bytes) = (self.data, bytes.into());
+        let (keeps, bytes) = (self.keeps(id), bytes.into());
         self.mark_written(id);
-        if let Some(t) = self.get_mut(id).filter(|_| data) {
+        if let Some(t) = self.get_mut(id).filter(|_| keeps) {
             debug_assert_eq!(bytes.len(), t.len(), "the host checks lengths");
             t.bytes = OnceLock::from(bytes);
         }
@@ -116,7 +138,7 @@ impl Store {
 
     /// The host writes elements from `first` on; what lies past the end is ignored.
     pub fn write_host_at(&mut self, id: TensorId, first: u64, bytes: &[u8]) {
-        let (data, launch) = (self.data, self.newest_launch);
+        let (keeps, launch) = (self.keeps(id), self.newest_launch);
         let Some(t) = self.get_mut(id) else { return };
         let size = u64::from(t.ty.bytes());
         let end = (first + bytes.len() as u64 / size).min(t.elements());
@@ -124,7 +146,7 @@ impl Store {
             return;
         }
         t.versions.host(first..end, launch);
-        if data {
+        if keeps {
             let n = ((end - first) * size) as usize;
             t.bytes_mut()[(first * size) as usize..][..n].copy_from_slice(&bytes[..n]);
         }
@@ -132,9 +154,9 @@ impl Store {
 
     /// The host writes zeros; costs nothing until they are looked at.
     pub fn write_zeros(&mut self, id: TensorId) {
-        let data = self.data;
+        let keeps = self.keeps(id);
         self.mark_written(id);
-        if let Some(t) = self.get_mut(id).filter(|_| data) {
+        if let Some(t) = self.get_mut(id).filter(|_| keeps) {
             t.bytes = OnceLock::from(Arc::new(vec![0; t.len()]));
         }
     }

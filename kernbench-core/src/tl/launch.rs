@@ -5,6 +5,7 @@ use crate::placement::Shards;
 use crate::topology::{Links, PeAt, Topology};
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The facts of one launch.
 #[derive(Debug)]
@@ -36,6 +37,17 @@ pub struct TensorState {
     pub shards: Rc<Shards>,
     /// Who holds the newest version.
     pub newest: Newest,
+    /// Its values; only of the kernel's arguments.
+    pub values: Option<Values>,
+}
+
+/// The values of a tensor when a launch begins.
+#[derive(Clone, Debug)]
+pub struct Values {
+    /// Row-major, little-endian. `None` if they are not known: a launch without data wrote some.
+    pub bytes: Option<Arc<Vec<u8>>>,
+    /// Element ranges that nobody has written, in order.
+    pub unwritten: Vec<Range<u64>>,
 }
 
 /// Which replica of each element is the newest.

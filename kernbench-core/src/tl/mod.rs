@@ -14,6 +14,8 @@ mod launch;
 mod layout;
 mod memory_map;
 mod queues;
+#[allow(missing_docs)] // As `intrinsics`.
+mod read;
 mod recorder;
 mod scope;
 #[allow(missing_docs)] // As `intrinsics`.
@@ -25,7 +27,7 @@ mod view;
 pub use crate::ir::Level;
 pub use expr::{Expr, Operand};
 pub use gemm::{Factor, Gemm, GemmInput, GemmOutput, Side, StoredAs};
-pub use launch::{Grid, Launch, Newest, TensorState};
+pub use launch::{Grid, Launch, Newest, TensorState, Values};
 pub use recorder::Recorder;
 pub use scope::{At, Frame, Scope};
 pub use tile::{Matrix, Pending, Tile, Transposed};

@@ -35,6 +35,7 @@ pub(super) fn check(program: &Program, facts: &Facts<'_>) -> Vec<Diagnostic> {
         of.sort_by_key(|w| (w.start, w.pe));
     }
     let mut found = check_reads(program, facts, &writes);
+    found.extend(check_looks(program, facts, &writes));
     if !facts.data {
         found.extend(check_overlaps(program, facts, &writes));
     }
@@ -121,13 +122,56 @@ fn check_reads(
     found
 }
 
+/// Nobody writes what a kernel has looked at while it was recorded: it saw the values before the launch.
+fn check_looks(
+    program: &Program,
+    facts: &Facts<'_>,
+    writes: &BTreeMap<TensorId, Vec<Write>>,
+) -> Vec<Diagnostic> {
+    let mut found: BTreeMap<SiteId, (Diagnostic, usize)> = BTreeMap::new();
+    for pe in &program.pes {
+        for op in pe.reads.iter().map(|read| &pe.ops[read.at()]) {
+            for access in pe.read_accesses(&op.kind).map(|access| pe.access(access)) {
+                let of = writes.get(&access.tensor).map_or(&[][..], Vec::as_slice);
+                let Some(write) = overlapping(of, access, |_| true) else { continue };
+                if let Some((_, more)) = found.get_mut(&op.site) {
+                    *more += 1;
+                    continue;
+                }
+                let d = Diagnostic::error(
+                    "KB0211",
+                    format!(
+                        "{} reads `{}` with `tl::read`, which {} writes in the same launch: it has seen the values from before",
+                        pe_text(facts, pe.pe),
+                        program.access_text(access),
+                        pe_text(facts, write.pe)
+                    ),
+                )
+                .help("read the values in a later launch");
+                let d = label(program, d, op.site, "is read here");
+                found.insert(op.site, (label(program, d, write.site, "is stored here"), 0));
+            }
+        }
+    }
+    let told = |(mut d, more): (Diagnostic, usize)| {
+        and_more(&mut d, more, "time");
+        d
+    };
+    found.into_values().map(told).collect()
+}
+
 fn stale(writes: &[Write], access: &Access, pe: PeId) -> Option<Write> {
     if writes.iter().all(|w| w.pe == pe) {
         return None;
     }
+    overlapping(writes, access, |w| w.pe != pe)
+}
+
+/// A write that is such, of something an access covers.
+fn overlapping(writes: &[Write], access: &Access, is_such: impl Fn(&Write) -> bool) -> Option<Write> {
     access.runs().find_map(|r| {
         let until = writes.partition_point(|w| w.start < r.end);
-        writes[..until].iter().find(|w| w.pe != pe && w.end > r.start).copied()
+        writes[..until].iter().find(|w| is_such(w) && w.end > r.start).copied()
     })
 }
 

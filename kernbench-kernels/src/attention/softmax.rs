@@ -23,6 +23,19 @@ impl<'s> Softmax<'s> {
         }
     }
 
+    /// Makes the partial of no keys one of a score without a value, `[rows, 1]` or `[1, 1]`.
+    #[device]
+    pub fn start_with(self, tl: &Scope, s: Expr<f32>) {
+        tl::copy_to(self.m, s);
+        tl::copy_to(self.l, 1.0);
+    }
+
+    /// The natural logarithm of the sum of all weights `[rows, 1]`; -inf in a row without keys.
+    #[device]
+    pub fn log_sum(self, tl: &Scope) -> Tile<'_, f32> {
+        tl::eval(self.m + tl::log(self.l))
+    }
+
     /// The partial of some of its queries; the same bytes.
     #[must_use]
     pub fn rows(self, r: Block) -> Self {

@@ -27,6 +27,7 @@ pub(super) const PAGES: &[(&str, &str)] = pages![
     "KB0118"
     "KB0119"
     "KB0120"
+    "KB0121"
     "KB0201"
     "KB0202"
     "KB0203"
@@ -37,6 +38,7 @@ pub(super) const PAGES: &[(&str, &str)] = pages![
     "KB0208"
     "KB0209"
     "KB0210"
+    "KB0211"
     "KB0301"
     "KB0302"
     "KB0303"
@@ -114,4 +116,5 @@ pub(super) const PAGES: &[(&str, &str)] = pages![
     "KB0658"
     "KB0659"
     "KB0660"
+    "KB0663"
 ];

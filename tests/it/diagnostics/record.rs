@@ -297,3 +297,23 @@ fn kb0203_scratch_overflows() {
     let more = LaunchOptions { scratch_bytes: Some(1_441_792), ..on(1, 8) };
     ctx.launch_with("big", big { n: 256, buffers: 3 }, &more).unwrap();
 }
+
+#[test]
+fn kb0121_values_that_are_not_known() {
+    #[kernel]
+    fn pick<T: Dtype>(table: In<T>, o: Out<f32>) {
+        let n = tl::read(table).len();
+        tl::store(o, tl::zeros::<f32>([1, n]));
+    }
+    let ctx = context().data(false);
+    let one = Placement::replicated().on(1, 1);
+    let scales = ctx.zeros::<f32>([1, 8], one, "scales").unwrap();
+    let table = ctx.zeros::<i32>([1, 8], one, "table").unwrap();
+    let mut o = ctx.empty::<f32>([1, 8], one, "o").unwrap();
+    insta::assert_snapshot!(message(ctx.launch("pick", pick { table: scales.input(), o: o.output() })), @"
+    error[KB0121]: `tl::read` of `scales`, whose values are not known
+      --> record.rs:L:C: `n`
+      help: take the tensor as an argument of its own, and write it with data, or by the host as integers
+    ");
+    ctx.launch("pick", pick { table: table.input(), o: o.output() }).unwrap();
+}

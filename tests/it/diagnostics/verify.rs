@@ -1,4 +1,4 @@
-//! Mistakes that the checks of a recorded program find: KB0201 to KB0210.
+//! Mistakes that the checks of a recorded program find: KB0201 to KB0211.
 
 use super::{context, counted, counted_on, message, on, text};
 use kernbench::host::{Context, LaunchOptions};
@@ -307,4 +307,53 @@ fn kb0210_a_stale_replica() {
       help: send the values with `tl::send`, or read them in a later launch
     "#);
     run(false).unwrap();
+}
+
+#[test]
+fn kb0211_a_launch_writes_what_it_has_read() {
+    #[kernel]
+    fn longer(lengths: InOut<i32>, at: usize) {
+        let n = tl::read(lengths.cols(0..2));
+        tl::store(lengths.cols(at..at + 1), tl::full([1, 1], n[0]));
+    }
+    let ctx = context();
+    let mut x = ctx.zeros::<i32>([1, 4], Placement::replicated().on(1, 1), "lengths").unwrap();
+    let mut run = |at| ctx.launch("longer", longer { lengths: x.inout(), at });
+    insta::assert_snapshot!(message(run(1)), @"
+    error[KB0211]: PE 0 of cube 0 reads `lengths[0:1, 0:2]` with `tl::read`, which PE 0 of cube 0 writes in the same launch: it has seen the values from before
+      --> verify.rs:L:C: `n` is read here
+      --> verify.rs:L:C: `lengths` is stored here
+      help: read the values in a later launch
+    ");
+    run(2).unwrap();
+}
+
+#[test]
+fn kb0205_a_read_of_what_nobody_wrote() {
+    #[kernel]
+    fn sum(lengths: In<i32>, o: Out<i32>, n: usize) {
+        let n: i32 = tl::read(lengths.cols(0..n)).iter().sum();
+        tl::store(o, tl::full([1, 1], n));
+    }
+    let ctx = context();
+    let one = Placement::replicated().on(1, 1);
+    let mut x = ctx.empty::<i32>([1, 4], one, "lengths").unwrap();
+    let mut o = ctx.empty::<i32>([1, 1], one, "o").unwrap();
+    insta::assert_snapshot!(message(ctx.launch("sum", sum { lengths: x.input(), o: o.output(), n: 4 })), @"
+    error[KB0205]: `tl::read` of `lengths`, but nobody has written it from row 0, column 0 on
+      --> verify.rs:L:C: `n`
+      help: fill the tensor with `from_array` or `zeros` before the launch
+    ");
+    #[kernel]
+    fn write(x: Out<i32>) {
+        tl::store(x.cols(0..3), tl::arange(5..8, Axis::Cols));
+    }
+    ctx.launch("write", write { x: x.output() }).unwrap();
+    insta::assert_snapshot!(message(ctx.launch("sum", sum { lengths: x.input(), o: o.output(), n: 4 })), @"
+    error[KB0205]: `tl::read` of `lengths`, but nobody has written it from row 0, column 3 on
+      --> verify.rs:L:C: `n`
+      help: fill the tensor with `from_array` or `zeros` before the launch
+    ");
+    ctx.launch("sum", sum { lengths: x.input(), o: o.output(), n: 3 }).unwrap();
+    assert_eq!(ctx.read(&o).unwrap()[[0, 0]], 18);
 }

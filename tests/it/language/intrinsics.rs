@@ -1,7 +1,7 @@
 //! Every intrinsic of one PE against plain Rust.
 
-use super::{compute, floats, ints};
-use kernbench::ndarray::{Array2, Axis as Dim, Zip, concatenate};
+use super::{ONE, compute, context, floats, ints};
+use kernbench::ndarray::{Array2, Axis as Dim, Zip, array, concatenate};
 use kernbench::prelude::*;
 
 #[kernel]
@@ -329,4 +329,36 @@ fn slices_and_reshapes_of_views_and_tiles() {
         _ => at(2, (i - 1) * 2 + j - 4),
     });
     assert_eq!(got, want);
+}
+
+/// Copies the rows that a table names.
+#[kernel]
+fn gather(table: In<i32>, x: In<f32>, y: Out<f32>) {
+    for (i, row) in tl::read(table).into_iter().enumerate() {
+        let row = row as usize;
+        scratch_scope!({
+            let x = tl::load(x.rows(row..row + 1));
+            tl::store(y.rows(i..i + 1), x);
+        });
+    }
+}
+
+#[test]
+fn a_kernel_reads_a_table() {
+    let ctx = context();
+    let table = ctx.from_array(&array![[3, 0, 3], [1, 2, 0]], ONE, "table").unwrap();
+    let x = floats::<f32>([4, 8], 1);
+    let from = ctx.from_array(&x, ONE, "x").unwrap();
+    let mut y = ctx.empty::<f32>([4, 8], ONE, "y").unwrap();
+    // Two columns of both rows: a strided view.
+    let kernel = gather { table: table.input().cols(1..3), x: from.input(), y: y.output() };
+    ctx.launch("gather", kernel).unwrap();
+    let y = ctx.read(&y).unwrap();
+    for (i, row) in [0, 3, 2, 0].into_iter().enumerate() {
+        assert_eq!(y.row(i), x.row(row));
+    }
+    // Values are looked at before the loads that need them begin.
+    let log = ctx.op_log();
+    let read = log.records().find(|r| r.name() == "dma_read").unwrap().end_ps();
+    assert!(log.records().skip(1).all(|r| r.start_ps() >= read));
 }

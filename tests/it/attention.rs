@@ -1,0 +1,167 @@
+//! General attention against its definition in f64: a seeded sample of a grid of shapes and variants. All of it:
+//! `cargo test --release --test it attention -- --ignored --nocapture`.
+
+use kernbench::host::LaunchOptions;
+use kernbench::kernels::attention::{Align, Arrays, Layout, Spec, attention_of};
+use kernbench::kernels::bench::HostArray;
+use kernbench::kernels::oracle::{Inputs, general, plain_general, with_outliers};
+use kernbench::kernels::{random, tolerance};
+use kernbench::prelude::*;
+
+const LENGTHS: [usize; 13] = [1, 17, 31, 33, 61, 113, 127, 129, 255, 257, 512, 1023, 1024];
+/// Head sizes of queries and keys, and of values.
+const HEADS: [[usize; 2]; 9] =
+    [[16, 16], [40, 40], [64, 64], [80, 80], [96, 96], [128, 128], [192, 128], [256, 256], [576, 512]];
+const GROUPS: [usize; 5] = [1, 4, 5, 7, 8];
+const SOFTCAPS: [f32; 3] = [0.0, 15.0, 50.0];
+
+/// Choices of a case, all from its number.
+struct Choices {
+    seed: u64,
+    drawn: u64,
+}
+
+impl Choices {
+    fn below(&mut self, n: usize) -> usize {
+        self.drawn += 1;
+        let z = (self.seed << 8 | self.drawn).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let z = (z ^ z >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        ((z ^ z >> 32) % n as u64) as usize
+    }
+
+    fn of<X: Copy>(&mut self, all: &[X]) -> X {
+        all[self.below(all.len())]
+    }
+}
+
+/// A problem of the grid, of at most `work` multiplications.
+fn problem(number: u64, work: usize) -> (Spec, Choices) {
+    let mut c = Choices { seed: number, drawn: 0 };
+    loop {
+        let (batch, kv, group) = (c.of(&[1, 1, 2, 3]), c.of(&[1, 1, 2]), c.of(&GROUPS));
+        let (queries, keys) = (c.of(&LENGTHS), c.of(&LENGTHS));
+        let d = c.of(&HEADS);
+        let mut a = Spec::new(batch, [kv * group, kv], [queries, keys], d);
+        a.causal = c.below(2) == 0;
+        a.softcap = c.of(&SOFTCAPS);
+        a.window = [c.of(&[None, None, Some(0), Some(30)]), c.of(&[None, None, Some(5)])];
+        a.sink_keys = c.of(&[0, 0, 4]);
+        a.align = c.of(&[Align::TopLeft, Align::BottomRight, Align::Offset(3), Align::Offset(-7)]);
+        a.q_layout = c.of(&[Layout::HeadsFirst, Layout::TokensFirst]);
+        a.kv_layout = c.of(&[Layout::HeadsFirst, Layout::TokensFirst]);
+        if batch * kv * group * queries * keys * (d[0] + d[1]) <= work {
+            return (a, c);
+        }
+    }
+}
+
+/// From heads first to a layout.
+fn laid_out(x: &[f32], layout: Layout, [batch, heads, length, d]: [usize; 4]) -> Vec<f32> {
+    if layout == Layout::HeadsFirst {
+        return x.to_vec();
+    }
+    let mut out = vec![0.0; x.len()];
+    for (i, row) in x.chunks_exact(d).enumerate() {
+        let (b, h, t) = (i / length / heads, i / length % heads, i % length);
+        assert!(b < batch);
+        out[((b * length + t) * heads + h) * d..][..d].copy_from_slice(row);
+    }
+    out
+}
+
+fn array<T: Float>(name: &str, x: &[f32]) -> HostArray {
+    HostArray::new(name, &[x.len()], &x.iter().map(|x| T::from_f32(*x)).collect::<Vec<T>>())
+}
+
+/// The largest error over its bound of one case.
+fn ratio<T: Float>(number: u64, work: usize) -> f64 {
+    let (mut a, mut c) = problem(number, work);
+    let outliers = c.below(2) == 0;
+    let values = |name: &str, n: usize| match outliers {
+        true => with_outliers(T::TYPE, number, name, n),
+        false => random::normal::<T>(number, name, n),
+    };
+    let [q_shape, k_shape] = [[a.batch, a.q_heads, a.queries], [a.batch, a.kv_heads, a.keys]];
+    let count = |s: [usize; 3], d: usize| s.iter().product::<usize>() * d;
+    let q = values("q", count(q_shape, a.d));
+    let (k, v) = (values("k", count(k_shape, a.d)), values("v", count(k_shape, a.d_v)));
+    let kind = c.of(&["none", "none", "add", "allow"]);
+    if kind != "none" {
+        a.mask = [
+            c.of(&[1, a.batch]),
+            c.of(&[1, a.q_heads]),
+            c.of(&[1, a.queries]),
+            a.keys - c.below(a.keys.min(3)),
+        ];
+    }
+    let noise = random::normal::<T>(number, "mask", a.mask.iter().product());
+    let mask: Vec<f32> = match kind {
+        "none" => vec![],
+        "add" => noise.iter().map(|x| if *x > 1.5 { f32::NEG_INFINITY } else { *x }).collect(),
+        _ => noise.iter().map(|x| if *x > 0.5 { f32::NEG_INFINITY } else { 0.0 }).collect(),
+    };
+    let bytes: Vec<u8> = mask.iter().map(|x| u8::from(*x == 0.0)).collect();
+    let allow = HostArray::new("allow", &[bytes.len()], &bytes);
+    let lengths: Vec<i32> = (0..a.batch).map(|_| c.below(a.keys + 1) as i32).collect();
+    let lengths = (c.below(3) == 0).then_some(&lengths[..]);
+    let sinks = (c.below(3) == 0).then(|| values("sinks", a.q_heads));
+    let inputs = Inputs {
+        q: &q,
+        k: &k,
+        v: &v,
+        mask: (kind != "none").then_some(&mask[..]),
+        lengths,
+        sinks: sinks.as_deref(),
+    };
+    let with = |[b, h, n]: [usize; 3], d| [b, h, n, d];
+    let qa = array::<T>("q", &laid_out(&q, a.q_layout, with(q_shape, a.d)));
+    let ka = array::<T>("k", &laid_out(&k, a.kv_layout, with(k_shape, a.d)));
+    let va = array::<T>("v", &laid_out(&v, a.kv_layout, with(k_shape, a.d_v)));
+    let (added, sunk) = (array::<T>("mask", &mask), sinks.as_ref().map(|s| array::<T>("sinks", s)));
+    let arrays = Arrays {
+        q: &qa,
+        k: &ka,
+        v: &va,
+        past: None,
+        new: None,
+        add: (kind == "add").then_some(&added),
+        allow: (kind == "allow").then_some(&allow),
+        lengths,
+        sinks: sunk.as_ref(),
+        scores: None,
+    };
+    let ctx = Context::new(Topology::default_machine());
+    let options =
+        LaunchOptions { fidelity: Some(kernbench::engine::Fidelity::Message), ..LaunchOptions::default() };
+    let answer = attention_of::<T>(&ctx, &a, &arrays, &options).unwrap_or_else(|e| panic!("{a:?}: {e}"));
+    let (exact, low) = (general(&a, &inputs), plain_general::<T>(&a, &inputs));
+    let heads_first = |y: &[f32]| match a.q_layout {
+        Layout::HeadsFirst => y.to_vec(),
+        // The transposition back is the one of the axes the other way round.
+        Layout::TokensFirst => laid_out(y, a.q_layout, [a.batch, a.queries, a.q_heads, a.d_v]),
+    };
+    let y = tolerance::check::<T>(&heads_first(&answer.y.floats()), &exact.y, &low.y);
+    let lse = tolerance::check::<f32>(&answer.lse.floats(), &exact.lse, &low.lse);
+    assert!(y.correct && lse.correct, "case {number}, {}: {a:#?}\n{y:#?}\n{lse:#?}", T::TYPE);
+    (y.max_error / y.error_bound).max(lse.max_error / lse.error_bound)
+}
+
+fn largest(numbers: std::ops::Range<u64>, work: usize) -> f64 {
+    let one = |number: u64| match number % 3 {
+        0 => ratio::<f16>(number, work),
+        1 => ratio::<bf16>(number, work),
+        _ => ratio::<f32>(number, work),
+    };
+    numbers.map(one).fold(0.0, f64::max)
+}
+
+#[test]
+fn a_sample_of_the_grid() {
+    println!("largest error over bound: {:.3}", largest(0..200, 40_000_000));
+}
+
+#[test]
+#[ignore = "an hour or so"]
+fn the_grid() {
+    println!("largest error over bound: {:.3}", largest(1000..4000, 4_000_000_000));
+}
