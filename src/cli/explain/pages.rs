@@ -114,4 +114,6 @@ pub(super) const PAGES: &[(&str, &str)] = pages![
     "KB0658"
     "KB0659"
     "KB0660"
+    "KB0661"
+    "KB0662"
 ];
