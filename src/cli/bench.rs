@@ -7,7 +7,7 @@ use kernbench_core::diag::{Diagnostic, Failure, nearest};
 use kernbench_core::host::{Context, LaunchOptions};
 use kernbench_core::topology::IssueMode;
 use kernbench_core::units;
-use kernbench_kernels::bench::{Bench, Params};
+use kernbench_kernels::bench::{Bench, HostArray, Outcome, Params};
 
 #[derive(Args)]
 pub(super) struct BenchArgs {
@@ -74,6 +74,27 @@ impl BenchArgs {
     /// The files that describe the machine are wrong.
     pub(super) fn context(&self, session: &mut Session<'_>) -> Result<Context, Failure> {
         self.machine.context(session)
+    }
+
+    /// Runs the bench.
+    ///
+    /// # Errors
+    /// As [`Bench::run`], and a bench that launches nothing, of which there is nothing to tell.
+    pub(super) fn run(
+        bench: &Bench,
+        ctx: &Context,
+        params: &Params,
+        inputs: &[HostArray],
+        options: &LaunchOptions,
+    ) -> Result<Outcome, Failure> {
+        let outcome = (bench.run)(ctx, params, inputs, options)?;
+        if outcome.launches.is_empty() {
+            let text = format!("`{}` tells of no launch", bench.name);
+            return Err(Diagnostic::error("KB0662", text)
+                .help("put what `launch_with` returns into `Outcome::launches`")
+                .into());
+        }
+        Ok(outcome)
     }
 
     pub(super) fn options(&self) -> LaunchOptions {

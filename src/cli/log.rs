@@ -86,7 +86,7 @@ pub(super) fn run(args: &Args, session: &mut Session<'_>) -> Result<(), Failure>
     let max_ps = args.max_ns.map(|ns| ns.saturating_mul(1000));
     let options = LaunchOptions { max_ps, fidelity: Some(args.fidelity.fidelity), ..args.bench.options() };
     let progress = Progress::start(format!("running {}", bench.name));
-    let outcome = (bench.run)(&ctx, &params, &inputs, &options)?;
+    let outcome = BenchArgs::run(&bench, &ctx, &params, &inputs, &options)?;
     drop(progress);
     session.warnings.extend(outcome.launches.into_iter().flat_map(|l| l.warnings));
     let log = ctx.op_log();

@@ -26,6 +26,7 @@ use crate::render::{Texts, render};
 use clap::{Parser, Subcommand};
 use kernbench_core::diag::{Diagnostic, Failure};
 use kernbench_kernels::bench::Bench;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -75,6 +76,28 @@ impl Session<'_> {
     fn benches(&self) -> impl Iterator<Item = &Bench> {
         self.benches.iter().copied().flatten()
     }
+
+    /// Names choose benches and parameters, so that one of two of a name could never be reached.
+    fn check_names(&self) -> Result<(), Failure> {
+        let benches = twice(self.benches().map(|b| b.name)).into_iter().map(|name| {
+            Diagnostic::error("KB0661", format!("two benches are named `{name}`"))
+                .help("give one of them another name in its table")
+        });
+        let params = self.benches().flat_map(|b| {
+            twice(b.params.iter().map(|p| p.key)).into_iter().map(|key| {
+                Diagnostic::error("KB0661", format!("`{}` has two parameters `{key}`", b.name))
+                    .help("give one of them another key in the bench's table")
+            })
+        });
+        let found: Vec<Diagnostic> = benches.chain(params).collect();
+        if found.is_empty() { Ok(()) } else { Err(Failure(found)) }
+    }
+}
+
+/// The names that occur more than once, each once.
+fn twice<'a>(names: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
+    let mut seen = BTreeSet::new();
+    names.filter(|name| !seen.insert(*name)).collect()
 }
 
 /// Runs the command line of this process over tables of benches.
@@ -103,7 +126,7 @@ pub fn main(benches: &[&[Bench]]) -> ExitCode {
         }
     };
     let mut session = Session { benches, texts: Texts::default(), warnings: vec![] };
-    let result = match &cli.command {
+    let result = session.check_names().and_then(|()| match &cli.command {
         Command::Run(args) => run::run(args, &mut session),
         Command::List(args) => list::run(args, &session).map(|()| ExitCode::SUCCESS),
         Command::Program(args) => program::run(args, &mut session).map(|()| ExitCode::SUCCESS),
@@ -113,7 +136,7 @@ pub fn main(benches: &[&[Bench]]) -> ExitCode {
         Command::Collectives(args) => collectives::run(args, &mut session),
         Command::Conform(args) => conform::run(args, &mut session),
         Command::Explain(args) => explain::run(args).map(|()| ExitCode::SUCCESS),
-    };
+    });
     let mut told = std::mem::take(&mut session.warnings);
     let code = result.unwrap_or_else(|Failure(mistakes)| {
         told.extend(mistakes);
@@ -129,4 +152,28 @@ pub fn main(benches: &[&[Bench]]) -> ExitCode {
 fn colours(stream: &impl IsTerminal) -> bool {
     let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
     stream.is_terminal() && set("NO_COLOR").is_none() && set("TERM").is_none_or(|t| t != "dumb")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernbench_kernels::bench::{BENCHES, Param};
+
+    fn said(benches: &[&[Bench]]) -> String {
+        let session = Session { benches, texts: Texts::default(), warnings: vec![] };
+        session.check_names().err().map_or(String::new(), |failure| failure.to_string())
+    }
+
+    #[test]
+    fn names_are_there_once() {
+        const TWICE: &[Param] = &[Param::new("n", "1", "rows"), Param::new("n", "2", "columns")];
+        let mine = [Bench { name: "mine", params: TWICE, ..BENCHES[0] }, BENCHES[1]];
+        assert_eq!(said(&[BENCHES]), "");
+        insta::assert_snapshot!(said(&[&mine, BENCHES]), @"
+        error[KB0661]: two benches are named `gqa-prefill-short`
+          help: give one of them another name in its table
+        error[KB0661]: `mine` has two parameters `n`
+          help: give one of them another key in the bench's table
+        ");
+    }
 }

@@ -27,7 +27,7 @@ pub(super) fn run(args: &Args, session: &mut Session<'_>) -> Result<(), Failure>
     let ctx = args.bench.context(session)?.data(false);
     let inputs = (bench.inputs)(&ctx, &params, Fill::Nothing)?;
     let options = LaunchOptions { dry_run: true, ..args.bench.options() };
-    let outcome = (bench.run)(&ctx, &params, &inputs, &options)?;
+    let outcome = BenchArgs::run(&bench, &ctx, &params, &inputs, &options)?;
     session.warnings.extend(outcome.launches.iter().flat_map(|l| l.warnings.iter().cloned()));
     let topology = ctx.topology();
     let name = |pe| {

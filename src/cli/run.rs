@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args, session: &mut Session<'_>) -> Result<ExitCode, Fa
     };
     let max_ps = args.max_ns.map(|ns| ns.saturating_mul(1000));
     let options = LaunchOptions { max_ps, fidelity: Some(args.fidelity.fidelity), ..args.bench.options() };
-    let outcome = (bench.run)(&ctx, &params, &arrays, &options)?;
+    let outcome = BenchArgs::run(&bench, &ctx, &params, &arrays, &options)?;
     drop(progress);
     let wall = start.elapsed();
     session.warnings.extend(outcome.launches.iter().flat_map(|l| l.warnings.iter().cloned()));

@@ -12,5 +12,6 @@ mod language;
 mod long;
 mod mlp;
 mod pages;
+mod pipelining;
 mod probe;
 mod seeds;

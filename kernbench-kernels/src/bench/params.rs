@@ -154,8 +154,29 @@ impl Params {
     }
 
     fn malformed(&self, key: &str, want: &str) -> Failure {
+        if !self.values.contains_key(key) {
+            let text = format!("the bench reads a parameter `{key}`, which its table does not have");
+            let keys: Vec<&str> = self.values.keys().copied().collect();
+            return Diagnostic::error("KB0622", text).help(format!("it has {}", keys.join(", "))).into();
+        }
         Diagnostic::error("KB0621", format!("`{key}={}`: {want} is expected", self.text(key)))
             .help(format!("write `--set {key}=VALUE` with {want}"))
             .into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bench_that_reads_a_parameter_it_does_not_have() {
+        const PARAMS: &[Param] = &[Param::new("rows", "8", "rows of x")];
+        let params = Params::parse("mine", PARAMS, []).unwrap();
+        assert_eq!(params.count("rows", 1).unwrap(), 8);
+        assert_eq!(
+            params.count("row", 1).unwrap_err().to_string().trim(),
+            "error[KB0622]: the bench reads a parameter `row`, which its table does not have\n  help: it has rows"
+        );
     }
 }

@@ -116,5 +116,7 @@ pub(super) const PAGES: &[(&str, &str)] = pages![
     "KB0658"
     "KB0659"
     "KB0660"
+    "KB0661"
+    "KB0662"
     "KB0663"
 ];
