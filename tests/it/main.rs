@@ -3,6 +3,7 @@
 mod architecture;
 mod cli;
 mod collectives;
+mod companions;
 mod diagnostics;
 mod host;
 mod ipcq;
