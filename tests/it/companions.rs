@@ -195,18 +195,41 @@ fn quantised_products_are_right_and_both_kernels_agree_bit_for_bit() {
 
 #[test]
 fn parameters_that_do_not_fit() {
-    let said = |name: &str, settings: &str| match run(name, settings, |_| ()) {
+    let said = |(name, settings)| match run(name, settings, |_| ()) {
         Ok(_) => panic!("{name} {settings} runs"),
         Err(failure) => failure.to_string(),
     };
-    insta::assert_snapshot!(said("softmax", "rows=7"), @"");
-    insta::assert_snapshot!(said("layer-norm", "cubes=17"), @"");
-    insta::assert_snapshot!(said("rms-norm", "pes=9"), @"");
-    insta::assert_snapshot!(said("rms-norm", "eps=-1"), @"");
-    insta::assert_snapshot!(said("rotary", "rotary=130"), @"");
-    insta::assert_snapshot!(said("rotary", "d=7"), @"");
-    insta::assert_snapshot!(said("rotary", "d=1"), @"");
-    insta::assert_snapshot!(said("gemm-dequant", "k=131072"), @"");
-    // Rows that are too long for the scratch.
-    insta::assert_snapshot!(said("softmax", "rows=8 cols=100000 cubes=1"), @"");
+    let wrong = [
+        ("softmax", "rows=7"),
+        ("layer-norm", "cubes=17"),
+        ("rms-norm", "pes=9"),
+        ("rms-norm", "eps=-1"),
+        ("rotary", "tokens=100"),
+        ("rotary", "rotary=130"),
+        ("rotary", "d=7"),
+        ("rotary", "d=1"),
+        ("gemm-dequant", "k=131072"),
+    ];
+    insta::assert_snapshot!(wrong.map(said).join("\n"), @"
+    error[KB0623]: `rows` is 7, which the 32 PEs of `cubes=4 pes=8` cannot share
+      help: use a multiple of 32, or other `cubes` and `pes`
+    error[KB0623]: 17 cubes, but a SIP of this machine has 16
+      help: set at most 16, or describe a larger machine with `--topology`
+    error[KB0623]: 9 PEs, but a cube of this machine has 8
+      help: set at most 8, or describe a larger machine with `--topology`
+    error[KB0621]: `eps=-1`: a finite number of at least 0 is expected
+      help: write `--set eps=VALUE` with a finite number of at least 0
+    error[KB0623]: `tokens` is 100, which the 32 PEs of `cubes=4 pes=8` cannot share
+      help: use a multiple of 32, or other `cubes` and `pes`
+    error[KB0623]: rotary=130 of heads of d=128 are no pairs of columns
+      help: set rotary to an even number from 2 to 128
+    error[KB0623]: rotary=7 of heads of d=7 are no pairs of columns
+      help: set rotary to an even number from 2 to 6
+    error[KB0623]: rotary=1 of heads of d=1 are no pairs of columns
+      help: set d to at least 2
+    error[KB0623]: `k` is 131072: sums of more than 131071 products of i8 do not fit i32
+      help: set k to at most 131071
+    ");
+    let long = said(("softmax", "rows=8 cols=100000 cubes=1"));
+    insta::assert_snapshot!(long.lines().next().unwrap(), @"error[KB0203]: the kernel needs 1600256 bytes of scratch at once, but a PE has 1048576 bytes (and 7 more PEs):");
 }

@@ -80,10 +80,11 @@ fn placements(ctx: &Context, p: &Params, rows: &str) -> Result<[Placement; 2], F
     let (cubes, pes) = (p.count("cubes", 1)?, p.count_or_auto("pes", 1)?.unwrap_or(most[1]));
     let (n, all) = (p.count(rows, 1)?, cubes * pes);
     let wrong = |text: String, help: String| Err(Diagnostic::error("KB0623", text).help(help).into());
-    for (have, most, what) in [(cubes, most[0], "cubes of a SIP"), (pes, most[1], "PEs of a cube")] {
+    for (have, most, [what, of]) in [(cubes, most[0], ["cubes", "a SIP"]), (pes, most[1], ["PEs", "a cube"])]
+    {
         if have > most {
             let help = format!("set at most {most}, or describe a larger machine with `--topology`");
-            return wrong(format!("{have} {what}, but this machine has {most}"), help);
+            return wrong(format!("{have} {what}, but {of} of this machine has {most}"), help);
         }
     }
     if !n.is_multiple_of(all) {
@@ -159,7 +160,7 @@ fn turn(p: &Params) -> Result<Rotary, Failure> {
     let rotary = p.count_or_auto("rotary", 2)?.unwrap_or(d);
     let layout = p.choice("layout", &[("halves", Layout::Halves), ("interleaved", Layout::Interleaved)])?;
     if rotary > d || !rotary.is_multiple_of(2) {
-        let text = format!("{rotary} columns of heads of {d} are not pairs to rotate");
+        let text = format!("rotary={rotary} of heads of d={d} are no pairs of columns");
         let help = match d {
             1 => "set d to at least 2".to_owned(),
             _ => format!("set rotary to an even number from 2 to {}", d / 2 * 2),

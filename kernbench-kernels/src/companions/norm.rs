@@ -10,7 +10,7 @@ use kernbench_macros::{device, kernel};
 /// As the ONNX operator LayerNormalization along the last axis: the variance is that of all elements, divided by
 /// their number, of differences from a mean worked out before. Statistics are in f32.
 ///
-/// Work per PE: 8 vector operations for each element of its rows; each element is read and written once, and the
+/// Work per PE: 10 vector operations for each element of its rows; each element is read and written once, and the
 /// weights once in all.
 #[kernel]
 pub fn layer_norm<T: Float>(
@@ -42,7 +42,7 @@ pub fn layer_norm<T: Float>(
 /// `y = x / sqrt(mean of x^2 + eps) * w` in each row (Zhang and Sennrich, Root Mean Square Layer Normalization,
 /// 2019), as in Llama: no mean is subtracted and there is no bias. Statistics are in f32.
 ///
-/// Work per PE: 5 vector operations for each element of its rows; each element is read and written once, and the
+/// Work per PE: 7 vector operations for each element of its rows; each element is read and written once, and the
 /// weights once in all.
 #[kernel]
 pub fn rms_norm<T: Float>(
@@ -59,7 +59,7 @@ pub fn rms_norm<T: Float>(
     for rows in Block::new(0, x.nrows()).blocks(rows_at_once(x.ncols())) {
         scratch_scope!(buffers = 2, {
             let x = tl::load(x.rows(rows));
-            let square = mean(tl, x.cast::<f32>() * x.cast::<f32>(), x.ncols());
+            let square = mean(tl, (x * x).cast(), x.ncols());
             let factor = tl::eval(tl::rsqrt(square + eps));
             tl::store(y.rows(rows), (x.cast::<f32>() * factor * w).cast::<T>());
         });

@@ -112,3 +112,35 @@ fn rows(x: &[f32], n: usize, mut f: impl FnMut(&[f64]) -> Vec<f64>) -> Vec<f64> 
     let row = |x: &[f32]| f(&x.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>());
     x.chunks_exact(n).flat_map(row).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXACT: Arithmetic = Arithmetic::EXACT;
+
+    fn near(got: &[f64], want: &[f64]) {
+        let apart = got.iter().zip(want).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(got.len() == want.len() && apart < 1e-6, "{got:?} {want:?}");
+    }
+
+    #[test]
+    fn rows_worked_out_by_hand() {
+        near(&softmax(EXACT, &[0.0, 3f32.ln(), 7.0, 7.0], 2), &[0.25, 0.75, 0.5, 0.5]);
+        near(&layer_norm(EXACT, &[1.0, 5.0], &[1.0, 2.0], &[0.0, 10.0], 0.0), &[-1.0, 12.0]);
+        near(&layer_norm(EXACT, &[5.0, 5.0], &[1.0, 2.0], &[0.0, 10.0], 1.0), &[0.0, 10.0]);
+        near(&rms_norm(EXACT, &[1.0, 7.0], &[1.0, 2.0], 0.0), &[0.2, 2.8]);
+        near(&rms_norm(EXACT, &[0.0, 0.0], &[1.0, 2.0], 1e-5), &[0.0, 0.0]);
+    }
+
+    #[test]
+    fn quarter_and_half_turns_by_hand() {
+        // Pair 0 turns by a quarter and pair 1 by a half; column 4 stays.
+        let turned = |layout| {
+            let a = Rotary { d: 5, rotary: 4, layout };
+            rotary(EXACT, a, &[1.0, 2.0, 3.0, 4.0, 5.0], &[0.0, -1.0], &[1.0, 0.0], 5)
+        };
+        near(&turned(Layout::Halves), &[-3.0, -2.0, 1.0, -4.0, 5.0]);
+        near(&turned(Layout::Interleaved), &[-2.0, 1.0, -3.0, -4.0, 5.0]);
+    }
+}

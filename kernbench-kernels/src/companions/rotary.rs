@@ -27,8 +27,8 @@ pub struct Rotary {
 /// Turns each pair `(a, b)` of a head by the angle of its token and place: `(a cos - b sin, b cos + a sin)` (Su et
 /// al., RoFormer, 2021; partial as in GPT-J and GPT-NeoX).
 ///
-/// Work per PE: 6 vector operations for each pair of its rows; each element is read and written once. Pairs that are
-/// interleaved are copied twice besides.
+/// Work per PE: a copy of its rows and 6 vector operations for each pair; each element is read and written once. What is
+/// interleaved is copied twice more.
 #[kernel]
 pub fn rotary<T: Float>(
     /// (tokens, heads * d), row-wise over cubes and PEs.

@@ -8,9 +8,10 @@ use kernbench_macros::kernel;
 /// keeps `exp` from overflowing.
 ///
 /// As `torch.softmax` and the ONNX operator Softmax along the last axis: -inf gives 0, and a row of nothing but
-/// -inf gives NaN. Rows are processed in one piece, so `cols` is bound by the scratch: 65,536 of f16 in 1 MiB.
+/// -inf gives NaN. Rows are processed in one piece, so the scratch bounds `cols`: two buffers of 8 bytes for each
+/// element of f16 are 65,000 columns in 1 MiB.
 ///
-/// Work per PE: 6 vector operations for each element of its rows; each element is read and written once.
+/// Work per PE: 7 vector operations for each element of its rows; each element is read and written once.
 #[kernel]
 pub fn softmax<T: Float>(
     /// (rows, cols), row-wise over cubes and PEs.
