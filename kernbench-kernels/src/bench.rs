@@ -7,10 +7,11 @@ mod params;
 pub use params::{Param, Params};
 
 use crate::random;
-use crate::tolerance::Check;
+use crate::tolerance::{self, Check};
 use kernbench_core::diag::Failure;
-use kernbench_core::host::{Context, LaunchOptions, Launched};
-use kernbench_core::ty::{Dtype, ElementType};
+use kernbench_core::host::{Context, LaunchOptions, Launched, Tensor};
+use kernbench_core::placement::Placement;
+use kernbench_core::ty::{Dtype, ElementType, Float};
 use std::sync::Arc;
 
 /// A named problem that `kernbench run` runs.
@@ -84,7 +85,31 @@ impl HostArray {
         self.ty.widen(&self.bytes, &mut values);
         values
     }
+
+    /// A matrix as a tensor of its name; of zeros if only the shape matters.
+    ///
+    /// # Errors
+    /// The placement does not fit the shape or the machine.
+    pub fn tensor<T: Dtype>(&self, ctx: &Context, placement: Placement) -> Result<Tensor<T>, Failure> {
+        let shape = [self.shape[0], self.shape[1]];
+        match self.bytes.is_empty() {
+            true => ctx.zeros(shape, placement, &self.name),
+            false => ctx.from_bytes(&self.bytes, shape, placement, &self.name),
+        }
+    }
 }
+
+/// Calls a function that is generic over the element type with a floating-point type that is a value.
+macro_rules! for_type {
+    ($ty:expr, $function:ident($($argument:expr),*)) => {
+        match $ty {
+            kernbench_core::ty::ElementType::F16 => $function::<kernbench_core::ty::f16>($($argument),*),
+            kernbench_core::ty::ElementType::Bf16 => $function::<kernbench_core::ty::bf16>($($argument),*),
+            _ => $function::<f32>($($argument),*),
+        }
+    };
+}
+pub(crate) use for_type;
 
 /// What a bench has done.
 #[derive(Clone, Debug)]
@@ -97,12 +122,40 @@ pub struct Outcome {
     pub check: Option<Check>,
 }
 
+impl Outcome {
+    /// What one launch has done that computes `y`. `references` gives the result in f64 and that of a plain
+    /// implementation in `T`; it is only called if there is something to compare.
+    ///
+    /// # Errors
+    /// Elements of `y` that nobody has written.
+    pub fn of<T: Float>(
+        ctx: &Context,
+        launched: Launched,
+        y: &Tensor<T>,
+        references: impl FnOnce() -> (Vec<f64>, Vec<f32>),
+    ) -> Result<Outcome, Failure> {
+        if !launched.computed {
+            return Ok(Outcome { launches: vec![launched], outputs: vec![], check: None });
+        }
+        let elements: Vec<T> = ctx.read(y)?.into_iter().collect();
+        let output = HostArray::new(y.name(), &y.shape(), &elements);
+        let (reference, low) = references();
+        let check = Some(tolerance::check::<T>(&output.floats(), &reference, &low));
+        Ok(Outcome { launches: vec![launched], outputs: vec![output], check })
+    }
+}
+
 /// The benches of this crate.
 pub const BENCHES: &[Bench] = &[
     crate::attention::DECODE_SHORT,
     crate::attention::PREFILL_SHORT,
     crate::attention::DECODE_LONG,
     crate::gemm::GEMM,
+    crate::gemm::GEMM_DEQUANT,
+    crate::companions::SOFTMAX,
+    crate::companions::LAYER_NORM,
+    crate::companions::RMS_NORM,
+    crate::companions::ROTARY,
     crate::collectives::ALL_REDUCE,
     crate::mlp::MLP,
 ];

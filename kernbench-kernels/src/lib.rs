@@ -5,6 +5,7 @@ pub mod attention;
 /// What `kernbench run NAME` runs, and how a user adds to it.
 pub mod bench;
 pub mod collectives;
+pub mod companions;
 /// Matrix products with an epilogue.
 pub mod gemm;
 /// Linear layers shared by ranks.

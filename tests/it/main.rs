@@ -5,6 +5,7 @@ mod attention;
 mod cli;
 mod collectives;
 mod conform;
+mod companions;
 mod diagnostics;
 mod host;
 mod ipcq;

@@ -130,6 +130,17 @@ impl Params {
         }
     }
 
+    /// A finite number that is not negative.
+    ///
+    /// # Errors
+    /// The value is no such number.
+    pub fn number(&self, key: &str) -> Result<f32, Failure> {
+        match self.text(key).parse::<f32>() {
+            Ok(x) if x.is_finite() && x >= 0.0 => Ok(x),
+            _ => Err(self.malformed(key, "a finite number of at least 0")),
+        }
+    }
+
     /// A floating-point element type.
     ///
     /// # Errors

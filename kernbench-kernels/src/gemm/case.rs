@@ -1,13 +1,12 @@
 //! The bench of matrix products.
 
 use super::{Epilogue, gemm_composite, gemm_simple};
-use crate::bench::{Bench, Fill, HostArray, Outcome, Param, Params};
+use crate::bench::{Bench, Fill, HostArray, Outcome, Param, Params, for_type};
 use crate::oracle::Product;
-use crate::tolerance;
 use kernbench_core::diag::{Diagnostic, Failure};
 use kernbench_core::host::{Context, LaunchOptions};
 use kernbench_core::placement::{Placement, Split};
-use kernbench_core::ty::{ElementType, Float, bf16, f16};
+use kernbench_core::ty::Float;
 
 /// A linear layer with its weights in HBM, 32 columns on each PE by default.
 pub const GEMM: Bench = Bench {
@@ -23,7 +22,7 @@ pub const GEMM: Bench = Bench {
         Param::new("dtype", "f16", "element type: f16, bf16 or f32"),
     ],
     inputs,
-    run,
+    run: |ctx, p, inputs, options| for_type!(p.float_type("dtype")?, run_in(ctx, p, inputs, options)),
 };
 
 const EPILOGUES: [(&str, Epilogue); 5] = [
@@ -41,14 +40,6 @@ fn inputs(_: &Context, p: &Params, fill: Fill) -> Result<Vec<HostArray>, Failure
     Ok(vec![array("x", [m, k]), array("w", [k, n]), array("e", [1, n])])
 }
 
-fn run(ctx: &Context, p: &Params, inputs: &[HostArray], options: &LaunchOptions) -> Result<Outcome, Failure> {
-    match p.float_type("dtype")? {
-        ElementType::F16 => run_in::<f16>(ctx, p, inputs, options),
-        ElementType::Bf16 => run_in::<bf16>(ctx, p, inputs, options),
-        _ => run_in::<f32>(ctx, p, inputs, options),
-    }
-}
-
 fn run_in<T: Float>(
     ctx: &Context,
     p: &Params,
@@ -62,14 +53,8 @@ fn run_in<T: Float>(
     let (cubes, pes) = (p.count("cubes", 1)?, ctx.topology().machine().pes() as usize);
     let everywhere = Placement::replicated().on(cubes, pes);
     let columns = Placement::new(Split::ColumnWise, Split::ColumnWise).on(cubes, pes);
-    let place = |x: &HostArray, placement| {
-        let (m, n) = (x.shape[0], x.shape[1]);
-        match x.bytes.is_empty() {
-            true => ctx.zeros::<T>([m, n], placement, &x.name),
-            false => ctx.from_bytes(&x.bytes, [m, n], placement, &x.name),
-        }
-    };
-    let (tx, tw, te) = (place(x, everywhere)?, place(w, columns)?, place(e, columns)?);
+    let tx = x.tensor::<T>(ctx, everywhere)?;
+    let (tw, te) = (w.tensor::<T>(ctx, columns)?, e.tensor::<T>(ctx, columns)?);
     let [m, k, n] = [x.shape[0], x.shape[1], w.shape[1]];
     let mut ty = ctx.empty::<T>([m, n], columns, "y")?;
     let (a, b, c) = (tx.input(), tw.input(), te.input());
@@ -78,25 +63,17 @@ fn run_in<T: Float>(
     } else {
         ctx.launch_with("gemm", gemm_simple { x: a, w: b, e: c, y: ty.output(), epilogue }, options)?
     };
-    if !launched.computed {
-        return Ok(Outcome { launches: vec![launched], outputs: vec![], check: None });
-    }
-    let out: Vec<T> = ctx.read(&ty)?.into_iter().collect();
-    let output = HostArray::new("y", &[m, n], &out);
-    let (x, w, e) = (x.floats(), w.floats(), e.floats());
-    let product = Product { m, k, n, x: &x, w: &w };
-    let (reference, low) = (product.exact(), product.plain::<T>());
-    let e = |at: usize| e[at % n];
-    let reference: Vec<f64> =
-        reference.into_iter().enumerate().map(|(at, y)| finish(epilogue, y, f64::from(e(at)))).collect();
-    let round = |y: f64| T::from_f32(y as f32).to_f32();
-    let low: Vec<f32> = low
-        .into_iter()
-        .enumerate()
-        .map(|(at, y)| round(finish(epilogue, f64::from(y), f64::from(e(at)))))
-        .collect();
-    let check = Some(tolerance::check::<T>(&output.floats(), &reference, &low));
-    Ok(Outcome { launches: vec![launched], outputs: vec![output], check })
+    Outcome::of(ctx, launched, &ty, || {
+        let (x, w, e) = (x.floats(), w.floats(), e.floats());
+        let product = Product { m, k, n, x: &x, w: &w };
+        let finish = |(at, y): (usize, f64)| finish(epilogue, y, f64::from(e[at % n]));
+        let round = |y: f64| T::from_f32(y as f32).to_f32();
+        let low = product.plain::<T>().into_iter().map(f64::from);
+        (
+            product.exact().into_iter().enumerate().map(finish).collect(),
+            low.enumerate().map(finish).map(round).collect(),
+        )
+    })
 }
 
 /// The epilogue of one element.

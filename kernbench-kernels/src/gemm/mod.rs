@@ -5,8 +5,12 @@
 //! and all of the PE's weights for each block of rows.
 
 mod case;
+mod dequant;
+mod dequant_case;
 
 pub use case::GEMM;
+pub use dequant::{gemm_dequant_composite, gemm_dequant_simple};
+pub use dequant_case::GEMM_DEQUANT;
 
 use kernbench_core::prelude::*;
 use kernbench_macros::kernel;
