@@ -150,6 +150,7 @@ pub const BENCHES: &[Bench] = &[
     crate::attention::DECODE_SHORT,
     crate::attention::PREFILL_SHORT,
     crate::attention::DECODE_LONG,
+    crate::attention::PREFILL_LONG,
     crate::gemm::GEMM,
     crate::gemm::GEMM_DEQUANT,
     crate::companions::SOFTMAX,

@@ -42,17 +42,24 @@ impl Long {
         self.pe_grid[0] * self.pe_grid[1]
     }
 
-    /// Where partials come from: east and south within the cube, and at its PE 0 east and south of the cube.
+    /// Where the partials of a PE come from within its cube: east, and in the first column south.
+    #[must_use]
+    pub fn sources_in_cube(&self, pe: usize) -> Vec<Dir> {
+        sources(pe, self.pe_grid[0], self.pes(), [Dir::IntraE, Dir::IntraS])
+    }
+
+    /// Where its partial goes within its cube: `None` for PE 0.
+    #[must_use]
+    pub fn parent_in_cube(&self, pe: usize) -> Option<Dir> {
+        parent(pe, self.pe_grid[0], [Dir::IntraW, Dir::IntraN])
+    }
+
+    /// The same over all cubes: PE 0 goes on with the cubes to the east and south.
     #[must_use]
     pub fn sources(&self, cube: usize, pe: usize) -> Vec<Dir> {
-        let of = |at: usize, columns: usize, count: usize, [east, south]: [Dir; 2]| {
-            let right = at % columns + 1 < columns && at + 1 < count;
-            let below = at.is_multiple_of(columns) && at + columns < count;
-            [right.then_some(east), below.then_some(south)].into_iter().flatten()
-        };
-        let mut from: Vec<Dir> = of(pe, self.pe_grid[0], self.pes(), [Dir::IntraE, Dir::IntraS]).collect();
+        let mut from = self.sources_in_cube(pe);
         if pe == 0 {
-            from.extend(of(cube, self.mesh_columns, self.cubes, [Dir::E, Dir::S]));
+            from.extend(sources(cube, self.mesh_columns, self.cubes, [Dir::E, Dir::S]));
         }
         from
     }
@@ -60,13 +67,23 @@ impl Long {
     /// Where the partial goes: `None` for the root, PE 0 of cube 0.
     #[must_use]
     pub fn parent(&self, cube: usize, pe: usize) -> Option<Dir> {
-        let of = |at: usize, columns: usize, [west, north]: [Dir; 2]| match (at, at % columns) {
-            (0, _) => None,
-            (_, 0) => Some(north),
-            _ => Some(west),
-        };
-        of(pe, self.pe_grid[0], [Dir::IntraW, Dir::IntraN])
-            .or_else(|| of(cube, self.mesh_columns, [Dir::W, Dir::N]))
+        self.parent_in_cube(pe).or_else(|| parent(cube, self.mesh_columns, [Dir::W, Dir::N]))
+    }
+}
+
+/// The neighbours whose partials number `at` of the first `count` of a grid gets.
+fn sources(at: usize, columns: usize, count: usize, [east, south]: [Dir; 2]) -> Vec<Dir> {
+    let right = at % columns + 1 < columns && at + 1 < count;
+    let below = at.is_multiple_of(columns) && at + columns < count;
+    [right.then_some(east), below.then_some(south)].into_iter().flatten().collect()
+}
+
+/// The neighbour that gets its partial.
+fn parent(at: usize, columns: usize, [west, north]: [Dir; 2]) -> Option<Dir> {
+    match (at, at % columns) {
+        (0, _) => None,
+        (_, 0) => Some(north),
+        _ => Some(west),
     }
 }
 

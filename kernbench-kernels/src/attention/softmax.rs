@@ -42,6 +42,19 @@ impl<'s> Softmax<'s> {
         Softmax { m: self.m.rows(r), l: self.l.rows(r), o: self.o.rows(r) }
     }
 
+    /// Row maximum, row sum, weighted values.
+    #[must_use]
+    pub fn tiles(self) -> [Tile<'s, f32>; 3] {
+        [self.m, self.l, self.o]
+    }
+
+    /// The blocks of its rows that fit a slot.
+    #[device]
+    pub fn messages(self, tl: &Scope) -> Vec<Block> {
+        let rows = (tl::slot_size() / (4 * self.o.ncols())).max(1);
+        Block::new(0, self.o.nrows()).blocks(rows).collect()
+    }
+
     /// Folds a block of scores `[rows, keys]` and its values `[keys, d]` in.
     #[device]
     pub fn update<T: Float>(self, tl: &Scope, s: Expr<f32>, v: Tile<T>) {
@@ -71,11 +84,8 @@ impl<'s> Softmax<'s> {
     /// Sends the partial, in blocks of rows that fit a slot.
     #[device]
     pub fn send_partial(self, tl: &Scope, to: Dir) {
-        for rows in Block::new(0, self.o.nrows()).blocks(rows_per_message(tl, self.o.ncols())) {
-            let part = self.rows(rows);
-            tl::send(to, part.m);
-            tl::send(to, part.l);
-            tl::send(to, part.o);
+        for rows in self.messages(tl) {
+            self.rows(rows).tiles().into_iter().for_each(|tile| tl::send(to, tile));
         }
     }
 
@@ -83,7 +93,7 @@ impl<'s> Softmax<'s> {
     #[device]
     pub fn merge_partial(self, tl: &Scope, from: Dir) {
         let d = self.o.ncols();
-        for rows in Block::new(0, self.o.nrows()).blocks(rows_per_message(tl, d)) {
+        for rows in self.messages(tl) {
             scratch_scope!({
                 let other = Softmax {
                     m: tl::recv(from, [rows.len, 1]),
@@ -102,10 +112,10 @@ impl<'s> Softmax<'s> {
     }
 }
 
-/// Rows of `d` f32 values that fit a slot; at least one, so that a slot too small is reported.
-#[device]
-fn rows_per_message(tl: &Scope, d: usize) -> usize {
-    (tl::slot_size() / (4 * d)).max(1)
+impl<'s> From<[Tile<'s, f32>; 3]> for Softmax<'s> {
+    fn from([m, l, o]: [Tile<'s, f32>; 3]) -> Self {
+        Softmax { m, l, o }
+    }
 }
 
 /// `m`, or 0 where `m` is -inf: a row without keys must not become NaN.
