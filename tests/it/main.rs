@@ -11,6 +11,7 @@ mod host;
 mod ipcq;
 mod language;
 mod long;
+mod mla;
 mod mlp;
 mod pages;
 mod pipelining;

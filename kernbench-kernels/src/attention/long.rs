@@ -4,7 +4,7 @@
 //! PEs and north along their first column to PE 0 of each cube, then the same way over the cubes: a log-sum-exp reduction
 //! in order of key, as in flash decoding (Dao et al., 2023).
 
-use super::Softmax;
+use super::{Node, Softmax};
 use kernbench_core::prelude::*;
 use kernbench_macros::kernel;
 
@@ -42,31 +42,26 @@ impl Long {
         self.pe_grid[0] * self.pe_grid[1]
     }
 
+    /// The place of a PE in its cube, and that of its cube.
+    fn nodes(&self, cube: usize, pe: usize) -> [Node; 2] {
+        [
+            Node { at: pe, columns: self.pe_grid[0], count: self.pes() },
+            Node { at: cube, columns: self.mesh_columns, count: self.cubes },
+        ]
+    }
+
     /// Where partials come from: east and south within the cube, and at its PE 0 east and south of the cube.
-    #[must_use]
-    pub fn sources(&self, cube: usize, pe: usize) -> Vec<Dir> {
-        let of = |at: usize, columns: usize, count: usize, [east, south]: [Dir; 2]| {
-            let right = at % columns + 1 < columns && at + 1 < count;
-            let below = at.is_multiple_of(columns) && at + columns < count;
-            [right.then_some(east), below.then_some(south)].into_iter().flatten()
-        };
-        let mut from: Vec<Dir> = of(pe, self.pe_grid[0], self.pes(), [Dir::IntraE, Dir::IntraS]).collect();
-        if pe == 0 {
-            from.extend(of(cube, self.mesh_columns, self.cubes, [Dir::E, Dir::S]));
-        }
-        from
+    pub fn sources(&self, cube: usize, pe: usize) -> impl Iterator<Item = Dir> + use<> {
+        let [inner, outer] = self.nodes(cube, pe);
+        let from_cubes = outer.sources([Dir::E, Dir::S]).filter(move |_| pe == 0);
+        inner.sources([Dir::IntraE, Dir::IntraS]).chain(from_cubes)
     }
 
     /// Where the partial goes: `None` for the root, PE 0 of cube 0.
     #[must_use]
     pub fn parent(&self, cube: usize, pe: usize) -> Option<Dir> {
-        let of = |at: usize, columns: usize, [west, north]: [Dir; 2]| match (at, at % columns) {
-            (0, _) => None,
-            (_, 0) => Some(north),
-            _ => Some(west),
-        };
-        of(pe, self.pe_grid[0], [Dir::IntraW, Dir::IntraN])
-            .or_else(|| of(cube, self.mesh_columns, [Dir::W, Dir::N]))
+        let [inner, outer] = self.nodes(cube, pe);
+        inner.parent([Dir::IntraW, Dir::IntraN]).or_else(|| outer.parent([Dir::W, Dir::N]))
     }
 }
 
