@@ -194,7 +194,25 @@ fn the_bench() {
 fn parameters_that_do_not_fit() {
     let said = |settings: &str| bench(settings).unwrap_err().to_string();
     let wrong = ["h_q=30", "window=all", "softcap=-1", "align=left", "causal=no", "d_v=0"];
-    insta::assert_snapshot!(wrong.map(said).join("\n"), @"");
-    let large = said("batch=2147483648 h_q=2147483648 h_kv=2147483648 t_q=2147483648");
-    insta::assert_snapshot!(large.lines().next().unwrap(), @"");
+    insta::assert_snapshot!(wrong.map(said).join("\n"), @"
+    error[KB0623]: 30 query heads do not divide by 8 key/value heads
+      help: set h_q=32 or another multiple of 8
+    error[KB0621]: `window=all`: a whole number from 0 to 2147483648 or `none` is expected
+      help: write `--set window=VALUE` with a whole number from 0 to 2147483648 or `none`
+    error[KB0621]: `softcap=-1`: a finite number of at least 0 is expected
+      help: write `--set softcap=VALUE` with a finite number of at least 0
+    error[KB0621]: `align=left`: one of `top-left`, `bottom-right` is expected
+      help: write `--set align=VALUE` with one of `top-left`, `bottom-right`
+    error[KB0621]: `causal=no`: `true` or `false` is expected
+      help: write `--set causal=VALUE` with `true` or `false`
+    error[KB0621]: `d_v=0`: a whole number from 1 to 2147483648 is expected
+      help: write `--set d_v=VALUE` with a whole number from 1 to 2147483648
+    ");
+    // Too large to be counted.
+    let ctx = Context::new(Topology::default_machine()).data(false);
+    let large = ["batch=2147483648", "h_q=2147483648", "h_kv=2147483648", "t_q=2147483648"];
+    let params = Params::parse("attention", ATTENTION.params, large).unwrap();
+    let inputs = (ATTENTION.inputs)(&ctx, &params, Fill::Nothing).unwrap();
+    let large = (ATTENTION.run)(&ctx, &params, &inputs, &LaunchOptions::default()).unwrap_err().to_string();
+    insta::assert_snapshot!(large.lines().next().unwrap(), @"error[KB0609]: tensor `q` of shape [18446744073709551615, 128] has a dimension past 4294967295");
 }

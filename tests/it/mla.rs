@@ -81,6 +81,19 @@ fn what_a_cube_shares_out() {
     assert_eq!(counts("heads=2 keys=4"), [2 * (8 * 2 + 4 * 2), 2 * 4 * 3, 2 * 7 * 3, 2]);
 }
 
+/// Two buffers of the largest blocks, in every type, of heads and of keys.
+#[test]
+fn the_default_scratch_holds_all_tiles() {
+    for dtype in ["f16", "bf16", "f32"] {
+        for sizes in ["latent=512 rope=64", "latent=512 rope=512", "latent=1024 rope=1", "latent=128 rope=64"]
+        {
+            let ctx = Context::new(Topology::default_machine()).data(false);
+            run_on(&ctx, &format!("batch=9 keys=1100 {sizes} dtype={dtype}"))
+                .unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+}
+
 #[test]
 fn without_data_lengths_still_decide() {
     let reads = |lengths: &str| {
@@ -94,9 +107,31 @@ fn without_data_lengths_still_decide() {
 
 #[test]
 fn parameters_that_do_not_fit() {
-    let said = |settings: &str| run(settings).unwrap_err().to_string();
+    let said = |settings: &str| {
+        let ctx = Context::new(Topology::default_machine()).data(false);
+        run_on(&ctx, settings).unwrap_err().to_string()
+    };
     let wrong = ["batch=2 lengths=5", "keys=9 lengths=10", "lengths=3,x", "lengths=-1", "heads=0"];
-    insta::assert_snapshot!(wrong.map(said).join("\n"), @"");
-    insta::assert_snapshot!(said("heads=1 latent=1025 keys=8"), @"");
-    insta::assert_snapshot!(said("batch=2147483648 heads=2147483648 keys=1").lines().next().unwrap(), @"");
+    insta::assert_snapshot!(wrong.map(said).join("\n"), @"
+    error[KB0623]: `lengths` is a list of 1, but batch=2
+      help: give a length of each batch, or set batch=1
+    error[KB0623]: `lengths` has 10, but keys=9
+      help: write at most 9, or set keys=10
+    error[KB0621]: `lengths=3,x`: whole numbers from 0 to 2147483648 with commas between them, or `auto` is expected
+      help: write `--set lengths=VALUE` with whole numbers from 0 to 2147483648 with commas between them, or `auto`
+    error[KB0621]: `lengths=-1`: whole numbers from 0 to 2147483648 with commas between them, or `auto` is expected
+      help: write `--set lengths=VALUE` with whole numbers from 0 to 2147483648 with commas between them, or `auto`
+    error[KB0621]: `heads=0`: a whole number from 1 to 2147483648 is expected
+      help: write `--set heads=VALUE` with a whole number from 1 to 2147483648
+    ");
+    insta::assert_snapshot!(said("heads=1 latent=1025 keys=8"), @"
+    error[KB0107]: a message of [1, 1025] f32 has 4100 bytes, but a slot holds 4096 bytes (and 5 more PEs, 1 more turn)
+      --> kernbench-kernels/src/attention/softmax.rs:91:24: `o`
+      --> kernbench-kernels/src/attention/mla.rs:94:21: called here
+      help: send smaller slices (`cols`), or raise `slot_size` in ccl.yaml
+    error[KB0107]: a message of [1, 1025] f32 has 4100 bytes, but a slot holds 4096 bytes (and 6 more PEs)
+      --> kernbench-kernels/src/attention/softmax.rs:78:13: `o`
+      --> kernbench-kernels/src/attention/mla.rs:97:33: called here
+      help: send smaller slices (`cols`), or raise `slot_size` in ccl.yaml
+    ");
 }

@@ -24,7 +24,7 @@ pub const ATTENTION: Bench = Bench {
         Param::new(
             "align",
             "bottom-right",
-            "place of the first query: key 0, `top-left`, or the last is at the last key",
+            "the last query is at the last key; top-left: the first at the first",
         ),
         Param::new("window", "none", "keys before its own place that a query sees; none: all"),
         Param::new("softcap", "0", "scores become softcap tanh(score / softcap); 0: they stay"),

@@ -41,12 +41,12 @@ fn problem(ctx: &Context, p: &Params) -> Result<(Mla, Option<Vec<i32>>), Failure
     let Some(lengths) = p.counts_or_auto("lengths", 0)? else { return Ok((a, None)) };
     let wrong = |text: String, help: String| Err(Diagnostic::error("KB0623", text).help(help).into());
     if lengths.len() != a.batch {
-        let text = format!("`lengths` has {} numbers, but there are {} batches", lengths.len(), a.batch);
-        return wrong(text, format!("give {}, or set batch={}", a.batch, lengths.len()));
+        let text = format!("`lengths` is a list of {}, but batch={}", lengths.len(), a.batch);
+        return wrong(text, format!("give a length of each batch, or set batch={}", lengths.len()));
     }
     if let Some(n) = lengths.iter().find(|n| **n > a.keys) {
         return wrong(
-            format!("`lengths` has {n}, but a batch has {} keys", a.keys),
+            format!("`lengths` has {n}, but keys={}", a.keys),
             format!("write at most {}, or set keys={n}", a.keys),
         );
     }
