@@ -145,6 +145,13 @@ impl Outcome {
         let check = Some(tolerance::check::<T>(&output.floats(), &reference, &low));
         Ok(Outcome { launches: vec![launched], outputs: vec![output], check })
     }
+
+    /// The same with outputs of another shape of as many elements.
+    #[must_use]
+    pub fn shaped(mut self, shape: &[usize]) -> Outcome {
+        self.outputs.iter_mut().for_each(|o| o.shape = shape.to_vec());
+        self
+    }
 }
 
 /// The benches of this crate.

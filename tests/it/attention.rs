@@ -177,12 +177,12 @@ fn bench(settings: &str) -> Result<Outcome, Failure> {
 #[test]
 fn the_bench() {
     for (settings, shape) in [
-        ("t_q=33 s_kv=100 dtype=bf16", [32 * 33, 128]),
-        ("batch=2 h_q=6 h_kv=2 t_q=7 s_kv=50 d=24 d_v=40 causal=false dtype=f32", [2 * 6 * 7, 40]),
-        ("h_q=5 h_kv=1 t_q=65 s_kv=65 d=64 window=0 align=top-left", [5 * 65, 64]),
-        ("h_q=4 h_kv=4 t_q=40 s_kv=90 d=80 window=17 softcap=15 scale=0.3", [4 * 40, 80]),
-        ("h_q=2 h_kv=1 t_q=9 s_kv=5 d=16 softcap=2.5", [2 * 9, 16]),
-        ("batch=3 h_q=8 h_kv=2 t_q=1 s_kv=300 d=64", [3 * 8, 64]),
+        ("t_q=33 s_kv=100 dtype=bf16", [1, 32, 33, 128]),
+        ("batch=2 h_q=6 h_kv=2 t_q=7 s_kv=50 d=24 d_v=40 causal=false dtype=f32", [2, 6, 7, 40]),
+        ("h_q=5 h_kv=1 t_q=65 s_kv=65 d=64 window=0 align=top-left", [1, 5, 65, 64]),
+        ("h_q=4 h_kv=4 t_q=40 s_kv=90 d=80 window=17 softcap=15 scale=0.3", [1, 4, 40, 80]),
+        ("h_q=2 h_kv=1 t_q=9 s_kv=5 d=16 softcap=2.5", [1, 2, 9, 16]),
+        ("batch=3 h_q=8 h_kv=2 t_q=1 s_kv=300 d=64", [3, 8, 1, 64]),
     ] {
         let outcome = bench(settings).unwrap_or_else(|e| panic!("{settings}: {e}"));
         assert!(outcome.check.unwrap().correct, "{settings}: {:?}", outcome.check);

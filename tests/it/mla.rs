@@ -51,6 +51,9 @@ fn any_shape() {
         "heads=3 latent=1024 rope=128 keys=70 batch=2",
         "heads=9 latent=64 rope=32 keys=100 scale=0.5",
         "heads=9 latent=64 rope=32 keys=100 d=1",
+        "heads=37 latent=96 rope=16 keys=521 batch=2 split=4",
+        "heads=33 latent=8 rope=4 keys=65 batch=19 split=2",
+        "heads=1 latent=40 rope=8 keys=63 split=4",
     ] {
         check(settings);
     }
@@ -58,7 +61,11 @@ fn any_shape() {
 
 #[test]
 fn ragged_lengths() {
-    let of = |lengths: &str| check(&format!("batch=3 heads=7 latent=64 rope=16 keys=200 lengths={lengths}"));
+    let of = |lengths: &str| {
+        let settings = format!("batch=3 heads=7 latent=64 rope=16 keys=200 lengths={lengths}");
+        check(&format!("{settings} split=2"));
+        check(&settings)
+    };
     of("200,1,199");
     of("9,64,65");
     let o = of("0,200,3");
@@ -77,15 +84,18 @@ fn what_a_cube_shares_out() {
     };
     // Eight heads on each of 16 cubes, 64 keys on each PE.
     assert_eq!(counts("heads=128 keys=512"), [128 * (2 + 2), 128 * 3, 16 * 7 * 3 * 4, 16]);
+    // The same heads and keys on teams of four cubes: blocks of 32 heads; partials go over 28 hops and from cube to cube.
+    assert_eq!(counts("heads=128 keys=512 split=4"), [128 * (2 + 2), 128 * 3, 4 * (4 * 7 + 3) * 3 * 16, 4]);
     // Two cubes of one head, of which four PEs have a key.
     assert_eq!(counts("heads=2 keys=4"), [2 * (8 * 2 + 4 * 2), 2 * 4 * 3, 2 * 7 * 3, 2]);
 }
 
-/// Two buffers of the largest blocks, in every type, of heads and of keys.
+/// Two buffers of the largest blocks of keys, in every type.
 #[test]
 fn the_default_scratch_holds_all_tiles() {
     for dtype in ["f16", "bf16", "f32"] {
-        for sizes in ["latent=512 rope=64", "latent=512 rope=512", "latent=1024 rope=1", "latent=128 rope=64"]
+        for sizes in
+            ["latent=512 rope=64", "latent=512 rope=512", "latent=1024 rope=1", "latent=128 rope=640"]
         {
             let ctx = Context::new(Topology::default_machine()).data(false);
             run_on(&ctx, &format!("batch=9 keys=1100 {sizes} dtype={dtype}"))
@@ -111,8 +121,20 @@ fn parameters_that_do_not_fit() {
         let ctx = Context::new(Topology::default_machine()).data(false);
         run_on(&ctx, settings).unwrap_err().to_string()
     };
-    let wrong = ["batch=2 lengths=5", "keys=9 lengths=10", "lengths=3,x", "lengths=-1", "heads=0"];
+    let wrong = [
+        "split=3",
+        "split=8",
+        "batch=2 lengths=5",
+        "keys=9 lengths=10",
+        "lengths=3,x",
+        "lengths=-1",
+        "heads=0",
+    ];
     insta::assert_snapshot!(wrong.map(said).join("\n"), @"
+    error[KB0623]: split=3, but 4 cubes in a row do not divide by it
+      help: set split=2
+    error[KB0623]: split=8, but 4 cubes in a row do not divide by it
+      help: set split=4
     error[KB0623]: `lengths` is a list of 1, but batch=2
       help: give a length of each batch, or set batch=1
     error[KB0623]: `lengths` has 10, but keys=9
@@ -127,11 +149,11 @@ fn parameters_that_do_not_fit() {
     insta::assert_snapshot!(said("heads=1 latent=1025 keys=8"), @"
     error[KB0107]: a message of [1, 1025] f32 has 4100 bytes, but a slot holds 4096 bytes (and 5 more PEs, 1 more turn)
       --> kernbench-kernels/src/attention/softmax.rs:91:24: `o`
-      --> kernbench-kernels/src/attention/mla.rs:94:21: called here
+      --> kernbench-kernels/src/attention/mla.rs:107:21: called here
       help: send smaller slices (`cols`), or raise `slot_size` in ccl.yaml
     error[KB0107]: a message of [1, 1025] f32 has 4100 bytes, but a slot holds 4096 bytes (and 6 more PEs)
       --> kernbench-kernels/src/attention/softmax.rs:78:13: `o`
-      --> kernbench-kernels/src/attention/mla.rs:97:33: called here
+      --> kernbench-kernels/src/attention/mla.rs:110:33: called here
       help: send smaller slices (`cols`), or raise `slot_size` in ccl.yaml
     ");
 }

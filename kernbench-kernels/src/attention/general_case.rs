@@ -87,9 +87,10 @@ fn run<T: Float>(
         a: a.clone(),
     };
     let launched = ctx.launch_with("attention", kernel, options)?;
-    Outcome::of(ctx, launched, &o, || {
+    let outcome = Outcome::of(ctx, launched, &o, || {
         let (q, k, v) = (q.floats(), k.floats(), v.floats());
         let x = Inputs { q: &q, k: &k, v: &v, mask: None, lengths: None, sinks: None };
         (general(&a, &x).y, plain_general::<T>(&a, &x).y)
-    })
+    })?;
+    Ok(outcome.shaped(&[a.batch, a.q_heads, a.queries, a.d_v]))
 }

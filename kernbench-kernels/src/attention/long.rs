@@ -4,7 +4,7 @@
 //! PEs and north along their first column to PE 0 of each cube, then the same way over the cubes: a log-sum-exp reduction
 //! in order of key, as in flash decoding (Dao et al., 2023).
 
-use super::{Node, Softmax};
+use super::{Node, Softmax, Tree};
 use kernbench_core::prelude::*;
 use kernbench_macros::kernel;
 
@@ -42,26 +42,13 @@ impl Long {
         self.pe_grid[0] * self.pe_grid[1]
     }
 
-    /// The place of a PE in its cube, and that of its cube.
-    fn nodes(&self, cube: usize, pe: usize) -> [Node; 2] {
-        [
-            Node { at: pe, columns: self.pe_grid[0], count: self.pes() },
-            Node { at: cube, columns: self.mesh_columns, count: self.cubes },
-        ]
-    }
-
-    /// Where partials come from: east and south within the cube, and at its PE 0 east and south of the cube.
-    pub fn sources(&self, cube: usize, pe: usize) -> impl Iterator<Item = Dir> + use<> {
-        let [inner, outer] = self.nodes(cube, pe);
-        let from_cubes = outer.sources([Dir::E, Dir::S]).filter(move |_| pe == 0);
-        inner.sources([Dir::IntraE, Dir::IntraS]).chain(from_cubes)
-    }
-
-    /// Where the partial goes: `None` for the root, PE 0 of cube 0.
+    /// The way of partials from a PE.
     #[must_use]
-    pub fn parent(&self, cube: usize, pe: usize) -> Option<Dir> {
-        let [inner, outer] = self.nodes(cube, pe);
-        inner.parent([Dir::IntraW, Dir::IntraN]).or_else(|| outer.parent([Dir::W, Dir::N]))
+    pub const fn tree(&self, cube: usize, pe: usize) -> Tree {
+        Tree {
+            pe: Node { at: pe, columns: self.pe_grid[0], count: self.pes() },
+            cube: Node { at: cube, columns: self.mesh_columns, count: self.cubes },
+        }
     }
 }
 
@@ -78,9 +65,9 @@ pub fn gqa_decode_long<T: Float>(
     o: Out<T>,
     a: Long,
 ) {
-    let (cube, pe) = (tl::cube(), tl::pe());
+    let tree = a.tree(tl::cube(), tl::pe());
     let (k, v) = (k.local(), v.local());
-    let first = (cube * a.pes() + pe) * a.keys;
+    let first = tree.rank() * a.keys;
     let mine = Block::new(0, a.keys.min(a.valid.saturating_sub(first)));
     for head in 0..a.h_kv {
         let heads = Block::new(head * (a.h_q / a.h_kv), a.h_q / a.h_kv);
@@ -95,10 +82,10 @@ pub fn gqa_decode_long<T: Float>(
                     acc.update(tl, s * a.scale, vt);
                 });
             }
-            for from in a.sources(cube, pe) {
+            for from in tree.sources() {
                 acc.merge_partial(tl, from);
             }
-            match a.parent(cube, pe) {
+            match tree.parent() {
                 Some(to) => acc.send_partial(tl, to),
                 None => tl::store(o.rows(heads), acc.output::<T>(tl)),
             }

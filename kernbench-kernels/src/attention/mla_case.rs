@@ -11,7 +11,7 @@ use kernbench_core::ty::Float;
 /// Decode of one token of a DeepSeek-V3 layer by default.
 pub const MLA_DECODE: Bench = Bench {
     name: "mla-decode",
-    about: "multi-head latent attention of one new token, a block of heads on each cube",
+    about: "multi-head latent attention of one new token, heads split over cubes, keys over their PEs",
     params: &[
         Param::new("batch", "1", "independent tokens, each with a cache of its own"),
         Param::new("heads", "128", "query heads"),
@@ -21,6 +21,7 @@ pub const MLA_DECODE: Bench = Bench {
         Param::new("lengths", "auto", "keys of each batch that count, with commas between them; auto: all"),
         Param::new("d", "192", "head size before projections were absorbed; only the scale depends on it"),
         Param::new("scale", "auto", "factor of the scores; auto: 1/sqrt(d)"),
+        Param::new("split", "1", "cubes that share the keys of a block of heads, neighbours in a row"),
         Param::new("dtype", "bf16", "element type: f16, bf16 or f32"),
     ],
     inputs,
@@ -29,6 +30,8 @@ pub const MLA_DECODE: Bench = Bench {
 
 /// The problem, and how many keys of each batch count if not all do.
 fn problem(ctx: &Context, p: &Params) -> Result<(Mla, Option<Vec<i32>>), Failure> {
+    let machine = ctx.topology().machine().clone();
+    let columns = machine.cube_mesh[0] as usize;
     let a = Mla {
         batch: p.count("batch", 1)?,
         heads: p.count("heads", 1)?,
@@ -36,10 +39,17 @@ fn problem(ctx: &Context, p: &Params) -> Result<(Mla, Option<Vec<i32>>), Failure
         rope: p.count("rope", 1)?,
         keys: p.count("keys", 1)?,
         scale: p.number_or_auto("scale")?.unwrap_or(1.0 / (p.count("d", 1)? as f32).sqrt()),
-        pe_grid: ctx.topology().machine().pe_grid.map(|n| n as usize),
+        split: p.count("split", 1)?,
+        pe_grid: machine.pe_grid.map(|n| n as usize),
     };
-    let Some(lengths) = p.counts_or_auto("lengths", 0)? else { return Ok((a, None)) };
     let wrong = |text: String, help: String| Err(Diagnostic::error("KB0623", text).help(help).into());
+    if !columns.is_multiple_of(a.split) {
+        let text = format!("split={}, but {columns} cubes in a row do not divide by it", a.split);
+        let nearest =
+            (1..=columns).filter(|n| columns.is_multiple_of(*n)).min_by_key(|n| n.abs_diff(a.split));
+        return wrong(text, format!("set split={}", nearest.unwrap_or(1)));
+    }
+    let Some(lengths) = p.counts_or_auto("lengths", 0)? else { return Ok((a, None)) };
     if lengths.len() != a.batch {
         let text = format!("`lengths` is a list of {}, but batch={}", lengths.len(), a.batch);
         return wrong(text, format!("give a length of each batch, or set batch={}", lengths.len()));
@@ -50,7 +60,7 @@ fn problem(ctx: &Context, p: &Params) -> Result<(Mla, Option<Vec<i32>>), Failure
             format!("write at most {}, or set keys={n}", a.keys),
         );
     }
-    Ok((a, Some(lengths.into_iter().map(|n| n as i32).collect())))
+    Ok((a, Some(lengths.into_iter().map(|n| i32::try_from(n).unwrap_or(i32::MAX)).collect())))
 }
 
 fn inputs(ctx: &Context, p: &Params, fill: Fill) -> Result<Vec<HostArray>, Failure> {
@@ -74,7 +84,9 @@ fn run<T: Float>(
     };
     let (a, lengths) = problem(ctx, p)?;
     let (pes, cubes) = (ctx.topology().machine().pes() as usize, ctx.topology().machine().cubes() as usize);
-    let place = Placement::replicated().on(a.blocks(cubes).take(cubes).count(), pes);
+    let teams = cubes / a.split;
+    // Every PE has all of the cache, and reads its keys from its own slice.
+    let place = Placement::replicated().on(a.blocks(teams).take(teams).count() * a.split, pes);
     let [tq_c, tq_r] = [q_c.tensor::<T>(ctx, place)?, q_r.tensor::<T>(ctx, place)?];
     let [tc, tk_r] = [c.tensor::<T>(ctx, place)?, k_r.tensor::<T>(ctx, place)?];
     let counted = lengths.as_ref().map(|n| HostArray::new("lengths", &[1, a.batch], n));
@@ -90,13 +102,14 @@ fn run<T: Float>(
         a,
     };
     let launched = ctx.launch_with("mla_decode", kernel, options)?;
-    Outcome::of(ctx, launched, &o, || {
+    let outcome = Outcome::of(ctx, launched, &o, || {
         let sizes = [a.latent + a.rope, a.latent];
         let spec = Spec { scale: a.scale, ..Spec::new(a.batch, [a.heads, 1], [1, a.keys], sizes) };
         let (q, k, v) = (joined(q_c, q_r), joined(c, k_r), c.floats());
         let x = Inputs { q: &q, k: &k, v: &v, mask: None, lengths: lengths.as_deref(), sinks: None };
         (general(&spec, &x).y, plain_general::<T>(&spec, &x).y)
-    })
+    })?;
+    Ok(outcome.shaped(&[a.batch, a.heads, a.latent]))
 }
 
 /// Two arrays side by side: each vector of one is followed by that of the other.

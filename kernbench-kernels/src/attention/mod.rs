@@ -30,4 +30,4 @@ pub use score::{Masks, Stage, score};
 pub use short::{gqa_decode_short, gqa_prefill_short};
 pub use softmax::Softmax;
 pub use spec::{Align, Layout, Rows, Spec};
-pub use tree::Node;
+pub use tree::{Node, Tree};

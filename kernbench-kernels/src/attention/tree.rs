@@ -33,3 +33,32 @@ impl Node {
         }
     }
 }
+
+/// A PE of several cubes that share a sum: partials go to PE 0 of each cube, and from there to the first cube.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tree {
+    /// The PE in its cube.
+    pub pe: Node,
+    /// Its cube.
+    pub cube: Node,
+}
+
+impl Tree {
+    /// Its place among all PEs, in the order in which partials are merged.
+    #[must_use]
+    pub const fn rank(self) -> usize {
+        self.cube.at * self.pe.count + self.pe.at
+    }
+
+    /// Where partials come from: east and south within the cube, and at its PE 0 east and south of the cube.
+    pub fn sources(self) -> impl Iterator<Item = Dir> {
+        let of_cubes = self.cube.sources([Dir::E, Dir::S]).filter(move |_| self.pe.at == 0);
+        self.pe.sources([Dir::IntraE, Dir::IntraS]).chain(of_cubes)
+    }
+
+    /// Where its own partial goes: `None` for the root, PE 0 of the first cube.
+    #[must_use]
+    pub fn parent(self) -> Option<Dir> {
+        self.pe.parent([Dir::IntraW, Dir::IntraN]).or_else(|| self.cube.parent([Dir::W, Dir::N]))
+    }
+}
