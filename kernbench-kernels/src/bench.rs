@@ -86,12 +86,14 @@ impl HostArray {
         values
     }
 
-    /// A matrix as a tensor of its name; of zeros if only the shape matters.
+    /// A tensor of its name, a matrix whose columns are the last axis; of zeros if only the shape matters.
     ///
     /// # Errors
     /// The placement does not fit the shape or the machine.
     pub fn tensor<T: Dtype>(&self, ctx: &Context, placement: Placement) -> Result<Tensor<T>, Failure> {
-        let shape = [self.shape[0], self.shape[1]];
+        let (columns, rows) = self.shape.split_last().unwrap_or((&1, &[]));
+        // A tensor so large is refused.
+        let shape = [rows.iter().fold(1, |n: usize, m| n.saturating_mul(*m)), *columns];
         match self.bytes.is_empty() {
             true => ctx.zeros(shape, placement, &self.name),
             false => ctx.from_bytes(&self.bytes, shape, placement, &self.name),
@@ -143,6 +145,13 @@ impl Outcome {
         let check = Some(tolerance::check::<T>(&output.floats(), &reference, &low));
         Ok(Outcome { launches: vec![launched], outputs: vec![output], check })
     }
+
+    /// The same with outputs of another shape of as many elements.
+    #[must_use]
+    pub fn shaped(mut self, shape: &[usize]) -> Outcome {
+        self.outputs.iter_mut().for_each(|o| o.shape = shape.to_vec());
+        self
+    }
 }
 
 /// The benches of this crate.
@@ -151,6 +160,8 @@ pub const BENCHES: &[Bench] = &[
     crate::attention::PREFILL_SHORT,
     crate::attention::DECODE_LONG,
     crate::attention::PREFILL_LONG,
+    crate::attention::ATTENTION,
+    crate::attention::MLA_DECODE,
     crate::gemm::GEMM,
     crate::gemm::GEMM_DEQUANT,
     crate::companions::SOFTMAX,

@@ -126,8 +126,8 @@ pub(super) struct Odd {
     pub(super) tensor: String,
     pub(super) nan: u64,
     pub(super) infinite: u64,
-    /// Row and column of the first of them.
-    pub(super) first: [usize; 2],
+    /// The place of the first of them, an index for each axis.
+    pub(super) first: Vec<usize>,
 }
 
 /// The inputs that hold NaN or infinity; integers hold neither.
@@ -147,7 +147,7 @@ pub(super) fn odd(arrays: &[HostArray]) -> Vec<Odd> {
             (nan, infinite) = (nan + count(f32::is_nan), infinite + count(f32::is_infinite));
             first = first.or(values.iter().position(|x| !x.is_finite()).map(|at| i * CHUNK + at));
         }
-        Some(Odd { tensor: array.name.clone(), nan, infinite, first: index(array, first?) })
+        Some(Odd { tensor: array.name.clone(), nan, infinite, first: index(first?, &array.shape) })
     };
     arrays.iter().filter_map(of).collect()
 }
@@ -169,8 +169,17 @@ fn are_finite(ty: ElementType, bytes: &[u8]) -> bool {
     }
 }
 
-/// Row and column of a position in row-major order.
-pub(super) fn index(array: &HostArray, at: usize) -> [usize; 2] {
-    let width = array.shape.last().copied().unwrap_or(1).max(1);
-    [at / width, at % width]
+/// The index along each axis of a position in row-major order.
+pub(super) fn index(mut at: usize, shape: &[usize]) -> Vec<usize> {
+    let mut index: Vec<usize> = shape
+        .iter()
+        .rev()
+        .map(|&n| {
+            let i = at % n.max(1);
+            at /= n.max(1);
+            i
+        })
+        .collect();
+    index.reverse();
+    index
 }

@@ -1,9 +1,10 @@
 //! General attention against its definition in f64: a seeded sample of a grid of shapes and variants. All of it:
 //! `cargo test --release --test it attention -- --ignored --nocapture`.
 
-use kernbench::host::LaunchOptions;
-use kernbench::kernels::attention::{Align, Arrays, Layout, Spec, attention_of};
-use kernbench::kernels::bench::HostArray;
+use kernbench::diag::Failure;
+use kernbench::host::{Context, LaunchOptions};
+use kernbench::kernels::attention::{ATTENTION, Align, Arrays, Layout, Spec, attention_of};
+use kernbench::kernels::bench::{Fill, HostArray, Outcome, Params};
 use kernbench::kernels::oracle::{Inputs, general, plain_general, with_outliers};
 use kernbench::kernels::{random, tolerance};
 use kernbench::prelude::*;
@@ -164,4 +165,54 @@ fn a_sample_of_the_grid() {
 #[ignore = "an hour or so"]
 fn the_grid() {
     println!("largest error over bound: {:.3}", largest(1000..4000, 4_000_000_000));
+}
+
+fn bench(settings: &str) -> Result<Outcome, Failure> {
+    let ctx = Context::new(Topology::default_machine());
+    let params = Params::parse("attention", ATTENTION.params, settings.split_whitespace())?;
+    let inputs = (ATTENTION.inputs)(&ctx, &params, Fill::Seed(3))?;
+    (ATTENTION.run)(&ctx, &params, &inputs, &LaunchOptions::default())
+}
+
+#[test]
+fn the_bench() {
+    for (settings, shape) in [
+        ("t_q=33 s_kv=100 dtype=bf16", [1, 32, 33, 128]),
+        ("batch=2 h_q=6 h_kv=2 t_q=7 s_kv=50 d=24 d_v=40 causal=false dtype=f32", [2, 6, 7, 40]),
+        ("h_q=5 h_kv=1 t_q=65 s_kv=65 d=64 window=0 align=top-left", [1, 5, 65, 64]),
+        ("h_q=4 h_kv=4 t_q=40 s_kv=90 d=80 window=17 softcap=15 scale=0.3", [1, 4, 40, 80]),
+        ("h_q=2 h_kv=1 t_q=9 s_kv=5 d=16 softcap=2.5", [1, 2, 9, 16]),
+        ("batch=3 h_q=8 h_kv=2 t_q=1 s_kv=300 d=64", [3, 8, 1, 64]),
+    ] {
+        let outcome = bench(settings).unwrap_or_else(|e| panic!("{settings}: {e}"));
+        assert!(outcome.check.unwrap().correct, "{settings}: {:?}", outcome.check);
+        assert_eq!(outcome.outputs[0].shape, shape, "{settings}");
+    }
+}
+
+#[test]
+fn parameters_that_do_not_fit() {
+    let said = |settings: &str| bench(settings).unwrap_err().to_string();
+    let wrong = ["h_q=30", "window=all", "softcap=-1", "align=left", "causal=no", "d_v=0"];
+    insta::assert_snapshot!(wrong.map(said).join("\n"), @"
+    error[KB0623]: 30 query heads do not divide by 8 key/value heads
+      help: set h_q=32 or another multiple of 8
+    error[KB0621]: `window=all`: a whole number from 0 to 2147483648 or `none` is expected
+      help: write `--set window=VALUE` with a whole number from 0 to 2147483648 or `none`
+    error[KB0621]: `softcap=-1`: a finite number of at least 0 is expected
+      help: write `--set softcap=VALUE` with a finite number of at least 0
+    error[KB0621]: `align=left`: one of `top-left`, `bottom-right` is expected
+      help: write `--set align=VALUE` with one of `top-left`, `bottom-right`
+    error[KB0621]: `causal=no`: `true` or `false` is expected
+      help: write `--set causal=VALUE` with `true` or `false`
+    error[KB0621]: `d_v=0`: a whole number from 1 to 2147483648 is expected
+      help: write `--set d_v=VALUE` with a whole number from 1 to 2147483648
+    ");
+    // Too large to be counted.
+    let ctx = Context::new(Topology::default_machine()).data(false);
+    let large = ["batch=2147483648", "h_q=2147483648", "h_kv=2147483648", "t_q=2147483648"];
+    let params = Params::parse("attention", ATTENTION.params, large).unwrap();
+    let inputs = (ATTENTION.inputs)(&ctx, &params, Fill::Nothing).unwrap();
+    let large = (ATTENTION.run)(&ctx, &params, &inputs, &LaunchOptions::default()).unwrap_err().to_string();
+    insta::assert_snapshot!(large.lines().next().unwrap(), @"error[KB0609]: tensor `q` of shape [18446744073709551615, 128] has a dimension past 4294967295");
 }

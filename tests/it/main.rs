@@ -12,6 +12,7 @@ mod ipcq;
 mod language;
 mod long;
 mod mesh;
+mod mla;
 mod mlp;
 mod pages;
 mod pipelining;

@@ -208,7 +208,7 @@ impl State {
 
     /// Writes a tensor from the host, one shard after another.
     pub(super) fn write(&mut self, id: TensorId, bytes: impl FnOnce() -> Arc<Vec<u8>>) {
-        if self.data {
+        if self.store.keeps(id) {
             self.store.write_host(id, bytes());
         } else {
             self.store.mark_written(id);
@@ -282,8 +282,11 @@ impl State {
 
     /// Writes the elements of one tensor to another of its type and shape.
     pub(super) fn copy(&mut self, to: TensorId, from: TensorId) -> Result<(), Failure> {
-        let bytes = if self.data { self.read(from)?.to_vec() } else { vec![] };
-        self.write(to, || Arc::new(bytes));
+        match if self.data { Some(Arc::new(self.read(from)?.to_vec())) } else { self.store.snapshot(from) } {
+            Some(bytes) => self.store.write_host(to, bytes),
+            None => self.store.mark_written(to),
+        }
+        self.pay_for_deploy(to);
         Ok(())
     }
 

@@ -106,7 +106,8 @@ impl Store {
 
     /// Whether what the host writes to a tensor is kept: integers also without data, since kernels read
     /// tables and lengths while they are recorded.
-    fn keeps(&self, id: TensorId) -> bool {
+    #[must_use]
+    pub fn keeps(&self, id: TensorId) -> bool {
         self.data || self.get(id).is_some_and(|t| !t.ty.is_float())
     }
 
@@ -161,12 +162,13 @@ impl Store {
         }
     }
 
-    /// Notes that the host wrote all of a tensor, without bytes.
+    /// Notes that the host wrote all of a tensor, of which the bytes are not known from then on.
     pub fn mark_written(&mut self, id: TensorId) {
         let launch = self.newest_launch;
         if let Some(t) = self.get_mut(id) {
             let all = 0..t.elements();
             t.versions.host(all, launch);
+            t.bytes = OnceLock::new();
         }
     }
 

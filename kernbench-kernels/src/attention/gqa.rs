@@ -1,5 +1,6 @@
 //! Grouped-query attention over whole heads: the problem, and which PE does which part of it.
 
+use super::Node;
 use kernbench_core::prelude::*;
 
 /// A grouped-query attention problem and how it is spread. K and V are head-stacked: shape
@@ -37,14 +38,11 @@ impl Gqa {
 }
 
 /// The PEs that share one KV head: a run of PEs of the cube's grid, its first one the root.
-/// Partials go west along the rows of the group, then north along its first column.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
     /// The KV head.
     pub head: usize,
-    rank: usize,
-    size: usize,
-    width: usize,
+    node: Node,
 }
 
 impl Group {
@@ -53,14 +51,15 @@ impl Group {
     pub fn of(a: &Gqa, cube: usize, pe: usize) -> Self {
         let [width, height] = a.pe_grid;
         let size = width * height / a.kv_per_cube;
-        Group { head: cube * a.kv_per_cube + pe / size, rank: pe % size, size, width: size.min(width) }
+        let node = Node { at: pe % size, columns: size.min(width), count: size };
+        Group { head: cube * a.kv_per_cube + pe / size, node }
     }
 
     /// The keys of this PE that count, counted in its head.
     #[must_use]
     pub fn keys(&self, a: &Gqa) -> Block {
-        let n = a.s_kv / self.size;
-        let start = self.rank * n;
+        let n = a.s_kv / self.node.count;
+        let start = self.node.at * n;
         Block::new(start, n.min(a.valid.saturating_sub(start)))
     }
 
@@ -70,27 +69,14 @@ impl Group {
         Block::new(self.head * a.s_kv + keys.start, keys.len)
     }
 
-    /// Where partials come from: the right neighbour of the row, then, in the first column, the row below.
-    #[must_use]
-    pub fn sources(&self) -> Vec<Dir> {
-        let column = self.rank % self.width;
-        let mut from = vec![];
-        if column + 1 < self.width {
-            from.push(Dir::IntraE);
-        }
-        if column == 0 && self.rank + self.width < self.size {
-            from.push(Dir::IntraS);
-        }
-        from
+    /// Where partials come from.
+    pub fn sources(&self) -> impl Iterator<Item = Dir> + use<> {
+        self.node.sources([Dir::IntraE, Dir::IntraS])
     }
 
     /// Where the partial goes: `None` for the root.
     #[must_use]
     pub fn parent(&self) -> Option<Dir> {
-        match (self.rank % self.width, self.rank) {
-            (0, 0) => None,
-            (0, _) => Some(Dir::IntraN),
-            _ => Some(Dir::IntraW),
-        }
+        self.node.parent([Dir::IntraW, Dir::IntraN])
     }
 }

@@ -4,7 +4,7 @@
 //! PEs and north along their first column to PE 0 of each cube, then the same way over the cubes: a log-sum-exp reduction
 //! in order of key, as in flash decoding (Dao et al., 2023).
 
-use super::Softmax;
+use super::{Node, Softmax, Tree};
 use kernbench_core::prelude::*;
 use kernbench_macros::kernel;
 
@@ -42,48 +42,13 @@ impl Long {
         self.pe_grid[0] * self.pe_grid[1]
     }
 
-    /// Where the partials of a PE come from within its cube: east, and in the first column south.
+    /// The way of partials from a PE.
     #[must_use]
-    pub fn sources_in_cube(&self, pe: usize) -> Vec<Dir> {
-        sources(pe, self.pe_grid[0], self.pes(), [Dir::IntraE, Dir::IntraS])
-    }
-
-    /// Where its partial goes within its cube: `None` for PE 0.
-    #[must_use]
-    pub fn parent_in_cube(&self, pe: usize) -> Option<Dir> {
-        parent(pe, self.pe_grid[0], [Dir::IntraW, Dir::IntraN])
-    }
-
-    /// The same over all cubes: PE 0 goes on with the cubes to the east and south.
-    #[must_use]
-    pub fn sources(&self, cube: usize, pe: usize) -> Vec<Dir> {
-        let mut from = self.sources_in_cube(pe);
-        if pe == 0 {
-            from.extend(sources(cube, self.mesh_columns, self.cubes, [Dir::E, Dir::S]));
+    pub const fn tree(&self, cube: usize, pe: usize) -> Tree {
+        Tree {
+            pe: Node { at: pe, columns: self.pe_grid[0], count: self.pes() },
+            cube: Node { at: cube, columns: self.mesh_columns, count: self.cubes },
         }
-        from
-    }
-
-    /// Where the partial goes: `None` for the root, PE 0 of cube 0.
-    #[must_use]
-    pub fn parent(&self, cube: usize, pe: usize) -> Option<Dir> {
-        self.parent_in_cube(pe).or_else(|| parent(cube, self.mesh_columns, [Dir::W, Dir::N]))
-    }
-}
-
-/// The neighbours whose partials number `at` of the first `count` of a grid gets.
-fn sources(at: usize, columns: usize, count: usize, [east, south]: [Dir; 2]) -> Vec<Dir> {
-    let right = at % columns + 1 < columns && at + 1 < count;
-    let below = at.is_multiple_of(columns) && at + columns < count;
-    [right.then_some(east), below.then_some(south)].into_iter().flatten().collect()
-}
-
-/// The neighbour that gets its partial.
-fn parent(at: usize, columns: usize, [west, north]: [Dir; 2]) -> Option<Dir> {
-    match (at, at % columns) {
-        (0, _) => None,
-        (_, 0) => Some(north),
-        _ => Some(west),
     }
 }
 
@@ -100,9 +65,9 @@ pub fn gqa_decode_long<T: Float>(
     o: Out<T>,
     a: Long,
 ) {
-    let (cube, pe) = (tl::cube(), tl::pe());
+    let tree = a.tree(tl::cube(), tl::pe());
     let (k, v) = (k.local(), v.local());
-    let first = (cube * a.pes() + pe) * a.keys;
+    let first = tree.rank() * a.keys;
     let mine = Block::new(0, a.keys.min(a.valid.saturating_sub(first)));
     for head in 0..a.h_kv {
         let heads = Block::new(head * (a.h_q / a.h_kv), a.h_q / a.h_kv);
@@ -117,10 +82,10 @@ pub fn gqa_decode_long<T: Float>(
                     acc.update(tl, s * a.scale, vt);
                 });
             }
-            for from in a.sources(cube, pe) {
+            for from in tree.sources() {
                 acc.merge_partial(tl, from);
             }
-            match a.parent(cube, pe) {
+            match tree.parent() {
                 Some(to) => acc.send_partial(tl, to),
                 None => tl::store(o.rows(heads), acc.output::<T>(tl)),
             }

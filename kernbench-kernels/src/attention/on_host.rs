@@ -55,9 +55,7 @@ pub fn attention_of<T: Float>(
     x: &Arrays,
     options: &LaunchOptions,
 ) -> Result<Answer, Failure> {
-    let machine = ctx.topology().machine().clone();
-    let (pes, work) = (machine.pes() as usize, a.blocks(32).count());
-    let place = Placement::replicated().on(work.div_ceil(pes).clamp(1, machine.cubes() as usize), pes);
+    let place = place(ctx, a);
     let (batch, kv) = (a.batch, a.kv_heads);
     let q_shape = |d| a.q_layout.shape(batch, [a.q_heads, a.queries, d]);
     let q = put::<T>(ctx, x.q, q_shape(a.d), place)?;
@@ -129,6 +127,13 @@ pub fn attention_of<T: Float>(
         Some(_) => Some([get(ctx, &k, "present_key")?, get(ctx, &v, "present_value")?]),
     };
     Ok(Answer { y: get(ctx, &o, "y")?, lse: get(ctx, &lse, "lse")?, present, scores })
+}
+
+/// Every PE has everything, of as many cubes as there is work for.
+pub(super) fn place(ctx: &Context, a: &Spec) -> Placement {
+    let (pes, cubes) = (ctx.topology().machine().pes() as usize, ctx.topology().machine().cubes() as usize);
+    let work = a.blocks(32).take(pes * cubes).count();
+    Placement::replicated().on(work.div_ceil(pes).max(1), pes)
 }
 
 fn put<T: Dtype>(

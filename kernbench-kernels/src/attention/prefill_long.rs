@@ -25,6 +25,7 @@ pub fn gqa_prefill_long<T: Float>(
 ) {
     let (cube, pe) = (tl::cube(), tl::pe());
     let (k, v) = (k.local(), v.local());
+    let tree = a.tree(cube, pe);
     let line = Line::of_cubes(cube, a.cubes, a.mesh_columns);
     let group = a.h_q / a.h_kv;
     let queries = Block::new(cube * (q.nrows() / a.cubes), q.nrows() / a.cubes);
@@ -40,7 +41,7 @@ pub fn gqa_prefill_long<T: Float>(
                     let rows = Block::new(head * a.keys + keys.start, keys.len);
                     let own = [tl::load(k.rows(rows)), tl::load(v.rows(rows))];
                     for (rank, [kt, vt]) in line.share(tl, own) {
-                        let first = (line.number(rank) * a.pes() + pe) * a.keys + keys.start;
+                        let first = a.tree(line.number(rank), pe).rank() * a.keys + keys.start;
                         let counts = keys.len.min(a.valid.saturating_sub(first));
                         if counts == 0 || causal && first >= queries.end() {
                             continue; // padding, or wholly above the diagonal
@@ -61,10 +62,10 @@ pub fn gqa_prefill_long<T: Float>(
                     }
                 });
             }
-            for from in a.sources_in_cube(pe) {
+            for from in tree.pe.sources([Dir::IntraE, Dir::IntraS]) {
                 acc.merge_partial(tl, from);
             }
-            match a.parent_in_cube(pe) {
+            match tree.pe.parent([Dir::IntraW, Dir::IntraN]) {
                 Some(to) => acc.send_partial(tl, to),
                 None => {
                     let out = acc.output::<T>(tl).reshape([queries.len, heads.len]);

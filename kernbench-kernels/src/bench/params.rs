@@ -22,6 +22,14 @@ impl Param {
     }
 }
 
+/// Products of a few counts must not overflow; no machine holds a tensor this large.
+const MOST: usize = 1 << 31;
+
+/// A count of at least `least`.
+fn count(text: &str, least: usize) -> Option<usize> {
+    text.replace('_', "").parse().ok().filter(|n| (least..=MOST).contains(n))
+}
+
 /// The values of a bench's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
@@ -92,12 +100,8 @@ impl Params {
     /// # Errors
     /// The value is no such number.
     pub fn count(&self, key: &str, least: usize) -> Result<usize, Failure> {
-        // Products of a few counts must not overflow; no machine holds a tensor this large.
-        const MOST: usize = 1 << 31;
-        match self.text(key).replace('_', "").parse::<usize>() {
-            Ok(n) if (least..=MOST).contains(&n) => Ok(n),
-            _ => Err(self.malformed(key, &format!("a whole number from {least} to {MOST}"))),
-        }
+        count(self.text(key), least)
+            .ok_or_else(|| self.malformed(key, &format!("a whole number from {least} to {MOST}")))
     }
 
     /// A count, or `None` for `auto`.
@@ -106,6 +110,33 @@ impl Params {
     /// The value is neither.
     pub fn count_or_auto(&self, key: &str, least: usize) -> Result<Option<usize>, Failure> {
         if self.text(key) == "auto" { Ok(None) } else { self.count(key, least).map(Some) }
+    }
+
+    /// A count, or `None` for `none`.
+    ///
+    /// # Errors
+    /// The value is neither.
+    pub fn count_or_none(&self, key: &str, least: usize) -> Result<Option<usize>, Failure> {
+        let want = || format!("a whole number from {least} to {MOST} or `none`");
+        match self.text(key) {
+            "none" => Ok(None),
+            text => count(text, least).map(Some).ok_or_else(|| self.malformed(key, &want())),
+        }
+    }
+
+    /// Counts with commas between them, or `None` for `auto`.
+    ///
+    /// # Errors
+    /// The value is neither.
+    pub fn counts_or_auto(&self, key: &str, least: usize) -> Result<Option<Vec<usize>>, Failure> {
+        let want = || format!("whole numbers from {least} to {MOST} with commas between them, or `auto`");
+        match self.text(key) {
+            "auto" => Ok(None),
+            text => {
+                let counts = text.split(',').map(|text| count(text, least)).collect::<Option<_>>();
+                counts.map(Some).ok_or_else(|| self.malformed(key, &want()))
+            }
+        }
     }
 
     /// `true` or `false`.

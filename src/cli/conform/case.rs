@@ -1,6 +1,7 @@
 //! A case of the operator Attention of ONNX: what it asks for, its run, and how far off it is.
 
 use crate::cli::files;
+use crate::cli::inputs::index;
 use kernbench_core::diag::Failure;
 use kernbench_core::host::{Context, LaunchOptions};
 use kernbench_core::topology::Topology;
@@ -185,22 +186,6 @@ impl Case {
             }
         }
     }
-}
-
-/// The index of an element in a row-major array.
-fn index(mut i: usize, shape: &[usize]) -> Vec<usize> {
-    let mut at: Vec<usize> = shape
-        .iter()
-        .rev()
-        .map(|n| {
-            let n = (*n).max(1);
-            let here = i % n;
-            i /= n;
-            here
-        })
-        .collect();
-    at.reverse();
-    at
 }
 
 fn said(failure: &Failure) -> String {

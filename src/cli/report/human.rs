@@ -96,8 +96,8 @@ fn result(run: &Run<'_>, colour: bool) -> Vec<String> {
     let mut lines =
         vec![format!("{verdict}: worst error {}, bound {}", error(c.max_error), error(c.error_bound))];
     if let Some(output) = run.outcome.outputs.first() {
-        let [row, col] = index(output, c.at);
-        lines.push(format!("at {}[{row}, {col}]: got {}, want {}", output.name, value(c.got), value(c.want)));
+        let at = index(c.at, &output.shape);
+        lines.push(format!("at {}{at:?}: got {}, want {}", output.name, value(c.got), value(c.want)));
     }
     if c.nan > 0 {
         let (n, verb) = (plural(c.nan as u64, "element"), if c.nan == 1 { "is" } else { "are" });
@@ -111,8 +111,7 @@ fn odd_text(odd: &Odd) -> String {
     let counts = [(odd.nan, "NaN"), (odd.infinite, "infinite")];
     let counts: Vec<String> =
         counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-    let [row, col] = odd.first;
-    format!("{0} holds {1}, first at {0}[{row}, {col}]", odd.tensor, counts.join(" and "))
+    format!("{0} holds {1}, first at {0}{2:?}", odd.tensor, counts.join(" and "), odd.first)
 }
 
 fn counts(by_name: &BTreeMap<&'static str, u64>) -> String {

@@ -51,7 +51,7 @@ struct Object<'a> {
     correct: Option<bool>,
     max_error: Option<serde_json::Value>,
     error_bound: Option<serde_json::Value>,
-    error_at: Option<[usize; 2]>,
+    error_at: Option<Vec<usize>>,
     got: Option<serde_json::Value>,
     want: Option<serde_json::Value>,
     nan_inputs: &'a Option<Vec<Odd>>,
@@ -76,7 +76,7 @@ struct Object<'a> {
 /// One line: an object of integers, texts, lists and finite numbers.
 pub(in crate::cli) fn json(run: &Run<'_>) -> String {
     let (report, check, machine) = (&run.report, run.outcome.check, run.machine);
-    let at = |at| run.outcome.outputs.first().map(|array| index(array, at));
+    let at = |at| run.outcome.outputs.first().map(|array| index(at, &array.shape));
     let object = Object {
         bench: run.bench.name,
         params: run.params.iter().map(|(key, value)| (key, param(value))).collect(),

@@ -2,6 +2,7 @@
 
 use super::{context, counted, counted_on, message, on};
 use kernbench::host::LaunchOptions;
+use kernbench::ndarray::Array2;
 use kernbench::placement::{Placement, Split};
 use kernbench::prelude::*;
 
@@ -315,5 +316,7 @@ fn kb0121_values_that_are_not_known() {
       --> record.rs:L:C: `n`
       help: take the tensor as an argument of its own, and write it with data, or by the host as integers
     ");
+    ctx.launch("pick", pick { table: table.input(), o: o.output() }).unwrap();
+    let table = ctx.from_array(&Array2::from_elem([1, 8], 3), one, "table").unwrap();
     ctx.launch("pick", pick { table: table.input(), o: o.output() }).unwrap();
 }
